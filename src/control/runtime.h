@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CONTROL_RUNTIME_H
+#define STRAKE_CONTROL_RUNTIME_H
+
+/*
+ * Where running arrays leave their traces: DIR/NAME.sock (control socket), DIR/NAME (the array as a
+ * FUSE file), and as root the links /dev/NAME (md0, md127) or /dev/md/NAME, and NAMEpN for
+ * partitions. DIR is $STRAKE_RUNTIME_DIR if set, else /run/strake for root, else
+ * $XDG_RUNTIME_DIR/strake.
+ */
+
+#include <limits.h>
+#include <stdbool.h>
+
+#include "util/fault.h"
+
+/* The directory, made (mode 0755) if absent. -ENOENT if XDG_RUNTIME_DIR is needed and not set. */
+int runtime_dir(char ret[PATH_MAX], struct fault *fault);
+
+/* "/dev/md0", "md0", "/dev/md/data", "data" → "md0", "data". -EINVAL for what cannot be a name. */
+int runtime_name(const char *word, char ret[NAME_MAX], struct fault *fault);
+
+/* md0 → /dev/md0, data → /dev/md/data. */
+void runtime_link(const char *name, char ret[PATH_MAX]);
+
+int runtime_socket(const char *name, char ret[PATH_MAX], struct fault *fault);
+int runtime_file(const char *name, char ret[PATH_MAX], struct fault *fault);
+
+#endif

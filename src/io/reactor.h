@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_IO_REACTOR_H
+#define STRAKE_IO_REACTOR_H
+
+/*
+ * A reactor is a world over real members together with the loop that runs it: it delivers the
+ * completions of member I/O, expires timers and watches descriptors (a FUSE session, a socket),
+ * all on one thread.
+ */
+
+#include <poll.h>
+#include <stdbool.h>
+
+#include "io/member.h"
+#include "world/world.h"
+
+struct reactor_watch {
+	int fd;
+	short events; /* POLLIN, POLLOUT */
+	void (*ready)(struct reactor_watch *watch, short revents);
+	void *owner;
+	struct reactor_watch *next; /* the reactor's own */
+	int state;
+};
+
+struct reactor;
+
+struct reactor_options {
+	struct member *const *members; /* world_io.member indexes this; not owned */
+	unsigned member_count;
+	unsigned io_max;      /* member I/Os in flight at once; more are queued inside */
+	bool sync;            /* plain pread and pwrite instead of io_uring */
+};
+
+/*
+ * io_uring unless @options->sync or the kernel refuses it (then plain calls; reactor_kind() tells).
+ * -ENOMEM, or the errno of the set-up.
+ */
+int reactor_new(const struct reactor_options *options, struct reactor **ret, struct fault *fault);
+void reactor_free(struct reactor *reactor);
+const char *reactor_kind(const struct reactor *reactor); /* "uring" or "sync" */
+
+struct world *reactor_world(struct reactor *reactor);
+
+/* Level-triggered; ready() is called from reactor_run(). A watch may be removed from its ready(). */
+int reactor_watch_add(struct reactor *reactor, struct reactor_watch *watch);
+void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch);
+
+/*
+ * Deliver what is due. With @wait, block until at least one thing was delivered or @wait_ns have
+ * passed (UINT64_MAX: no limit); without, return at once. Returns the number of deliveries or a
+ * negative errno (-EINTR for a signal).
+ */
+int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns);
+
+/* Bytes that the reactor has allocated: fixed after reactor_new(). */
+size_t reactor_memory(const struct reactor *reactor);
+
+#endif
