@@ -47,17 +47,17 @@ int reactor_watch_add(struct reactor *reactor, struct reactor_watch *watch);
 void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch);
 
 /*
- * Deliver what is due. With @wait, block until at least one thing was delivered or @wait_ns have
- * passed (UINT64_MAX: no limit); without, return at once. Returns the number of deliveries or a
- * negative errno (-EINTR for a signal).
- */
-/*
  * Block until reactor_run() would have something to deliver, or @wait_ns have passed. May run on one
  * thread, without any lock, while another submits I/O to the world under the owner's lock; touches no
  * state that submitting touches. reactor_run() itself must be called under that lock.
  */
 int reactor_wait(struct reactor *reactor, uint64_t wait_ns);
 
+/*
+ * Deliver what is due. With @wait, block until at least one thing was delivered or @wait_ns have
+ * passed (UINT64_MAX: no limit); without, return at once. Returns the number of deliveries or a
+ * negative errno (-EINTR for a signal).
+ */
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns);
 
 /* Bytes that the reactor has allocated: fixed after reactor_new(). */
