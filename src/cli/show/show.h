@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STRAKE_CLI_SHOW_H
-#define STRAKE_CLI_SHOW_H
+#ifndef STRAKE_CLI_SHOW_SHOW_H
+#define STRAKE_CLI_SHOW_SHOW_H
 
 /* Printing facts in mdadm's forms and as JSON. Each function returns the program's exit code. */
 
