@@ -53,6 +53,9 @@ uint64_t geometry_array_bytes(const struct geometry *geometry);
 
 unsigned geometry_zone_count(const struct geometry *geometry);
 
+/* Slots that the first zone is striped over: all of a RAID 0 array's, 1 for linear. */
+unsigned geometry_width(const struct geometry *geometry);
+
 /* Where array byte @offset (below the array's size) lives, and how far the run goes. */
 struct geometry_piece geometry_map(const struct geometry *geometry, uint64_t offset);
 
