@@ -45,7 +45,8 @@ struct engine_request {
 	const struct iovec *iov;
 	unsigned iov_count;
 	/*
-	 * Called once, never from inside engine_submit(). @result: 0; -ERANGE beyond the end (nothing
+	 * Called once, never from inside engine_submit(); from engine_kick() for what needed no member,
+	 * else when the world is run. @result: 0; -ERANGE beyond the end (nothing
 	 * was done); -EINVAL not a multiple of 512; -EROFS; -EIO or what the member said. If it is
 	 * negative, fail_offset and fail_length bound the array range that is concerned: the bytes of
 	 * the request outside it were transferred.
@@ -107,6 +108,12 @@ void engine_kick(struct engine *engine);
 uint64_t engine_array_bytes(const struct engine *engine);
 /* Bytes of one full stripe of data: chunk times data members; 0 where the level has no chunks. */
 uint64_t engine_stripe_bytes(const struct engine *engine);
+unsigned engine_zone_count(const struct engine *engine);
+/*
+ * A flush of a member failed, so acknowledged writes may be lost: all later flushes fail with -EIO
+ * until the array is started again.
+ */
+bool engine_is_broken(const struct engine *engine);
 unsigned engine_inflight(const struct engine *engine); /* requests not yet done, queued ones too */
 size_t engine_memory(const struct engine *engine);
 const struct engine_counters *engine_counters(const struct engine *engine);

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine's frame: requests come in, borrow a work object, are cut into parts by their level
+ * and complete when the last part has. What happens in between is in spread.c, flush.c and level/.
+ */
+#include "engine/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+#include "util/rounding.h"
+
+#define SECTOR_BYTES 512u
+
+static void start_work(struct engine *engine, struct engine_request *request)
+{
+	struct work *work = engine->free_works;
+
+	engine->free_works = work->next_free;
+	work->request = request;
+	request->work = work;
+	if (request->op == ENGINE_FLUSH)
+		flush_start(work);
+	else
+		engine->level->start(work);
+}
+
+/* Completion from the next engine_kick(): done() must not run inside engine_submit(). */
+static void finish_later(struct engine *engine, struct engine_request *request, int result)
+{
+	request->result = result;
+	request->next = NULL;
+	*engine->finished_last = request;
+	engine->finished_last = &request->next;
+}
+
+static void deliver(struct engine *engine, struct engine_request *request)
+{
+	engine->inflight--;
+	engine->counters.requests[request->op]++;
+	if (request->result < 0)
+		engine->counters.errors++;
+	else if (request->op != ENGINE_FLUSH)
+		engine->counters.bytes[request->op] += request->length_bytes;
+	request->done(request, request->result);
+}
+
+static void deliver_finished(struct engine *engine)
+{
+	if (engine->delivering) /* a done() called engine_kick(): the loop below goes on with it */
+		return;
+	engine->delivering = true;
+	while (engine->finished_first != NULL) {
+		struct engine_request *request = engine->finished_first;
+
+		engine->finished_first = request->next;
+		if (engine->finished_first == NULL)
+			engine->finished_last = &engine->finished_first;
+		deliver(engine, request);
+	}
+	engine->delivering = false;
+}
+
+static bool is_write(enum engine_op op)
+{
+	return op == ENGINE_WRITE || op == ENGINE_DISCARD || op == ENGINE_ZERO;
+}
+
+/* 0 if the request may run; else the errno that it completes with, and nothing is done. */
+static int check_request(const struct engine *engine, const struct engine_request *request)
+{
+	uint64_t end;
+
+	if (is_write(request->op) && engine->readonly)
+		return -EROFS;
+	if (request->op == ENGINE_FLUSH)
+		return 0;
+	if ((request->offset_bytes | request->length_bytes) % SECTOR_BYTES != 0)
+		return -EINVAL;
+	if (add_overflows(request->offset_bytes, request->length_bytes, &end) ||
+		end > engine->array_bytes)
+		return -ERANGE;
+	return 0;
+}
+
+/* Nothing to touch: an empty range, or a flush where nothing can have been written. */
+static bool is_empty(const struct engine *engine, const struct engine_request *request)
+{
+	if (request->op == ENGINE_FLUSH)
+		return engine->readonly;
+	return request->length_bytes == 0;
+}
+
+void engine_submit(struct engine *engine, struct engine_request *request)
+{
+	int r = check_request(engine, request);
+
+	engine->inflight++;
+	request->result = 0;
+	request->fail_offset_bytes = 0;
+	request->fail_length_bytes = 0;
+	if (r < 0) {
+		request->fail_offset_bytes = request->offset_bytes;
+		request->fail_length_bytes = request->length_bytes;
+		finish_later(engine, request, r);
+	} else if (is_empty(engine, request)) {
+		finish_later(engine, request, 0);
+	} else if (engine->free_works == NULL || engine->waiting_first != NULL) {
+		request->next = NULL;
+		*engine->waiting_last = request;
+		engine->waiting_last = &request->next;
+	} else {
+		start_work(engine, request);
+	}
+}
+
+void engine_kick(struct engine *engine)
+{
+	world_kick(engine->world);
+	if (engine->finished_first != NULL)
+		deliver_finished(engine);
+}
+
+/* Waiting requests go before new ones, so none starves. */
+static void start_waiting(struct engine *engine)
+{
+	if (engine->waiting_first == NULL)
+		return;
+	while (engine->waiting_first != NULL && engine->free_works != NULL) {
+		struct engine_request *request = engine->waiting_first;
+
+		engine->waiting_first = request->next;
+		if (engine->waiting_first == NULL)
+			engine->waiting_last = &engine->waiting_first;
+		start_work(engine, request);
+	}
+	world_kick(engine->world);
+}
+
+static struct engine_request *work_release(struct work *work)
+{
+	struct engine_request *request = work->request;
+	struct engine *engine = work->engine;
+
+	assert(work->pending == 0);
+	work->request = NULL;
+	work->next_free = engine->free_works;
+	engine->free_works = work;
+	return request;
+}
+
+void work_finish(struct work *work)
+{
+	struct engine *engine = work->engine;
+	struct engine_request *request = work_release(work);
+
+	start_waiting(engine);
+	deliver(engine, request);
+	if (engine->finished_first != NULL)
+		deliver_finished(engine);
+}
+
+void work_finish_later(struct work *work)
+{
+	struct engine *engine = work->engine;
+	struct engine_request *request = work_release(work);
+
+	finish_later(engine, request, request->result);
+}
+
+void work_fail(struct work *work, const struct part *part, int error)
+{
+	struct engine_request *request = work->request;
+	uint64_t first = part->array_first, end = part->array_end;
+
+	if (request->result < 0) {
+		uint64_t old_end = request->fail_offset_bytes + request->fail_length_bytes;
+
+		first = min_u64(first, request->fail_offset_bytes);
+		end = max_u64(end, old_end);
+	} else {
+		request->result = error;
+	}
+	request->fail_offset_bytes = first;
+	request->fail_length_bytes = end - first;
+}
+
+void part_submit(struct part *part, uint64_t offset_in_data)
+{
+	struct engine *engine = part->work->engine;
+	struct slot_state *slot = &engine->slots[part->slot];
+
+	/* The one place where the data offset is added. */
+	part->io.member = slot->where.member;
+	part->io.offset_bytes = slot->where.data_offset_bytes + offset_in_data;
+	assert(part->io.op == WORLD_FLUSH ||
+		offset_in_data + part->io.length_bytes <= slot->where.data_bytes);
+	part->work->pending++;
+	engine->counters.member_ios++;
+	world_submit(engine->world, &part->io);
+}
+
+uint64_t engine_array_bytes(const struct engine *engine)
+{
+	return engine->array_bytes;
+}
+
+uint64_t engine_stripe_bytes(const struct engine *engine)
+{
+	return (uint64_t)engine->chunk_bytes * geometry_width(engine->geometry);
+}
+
+unsigned engine_zone_count(const struct engine *engine)
+{
+	return geometry_zone_count(engine->geometry);
+}
+
+unsigned engine_inflight(const struct engine *engine)
+{
+	return engine->inflight;
+}
+
+size_t engine_memory(const struct engine *engine)
+{
+	return engine->memory_bytes;
+}
+
+const struct engine_counters *engine_counters(const struct engine *engine)
+{
+	return &engine->counters;
+}
+
+const struct engine_slot_counters *engine_slot_counters(const struct engine *engine, unsigned slot)
+{
+	assert(slot < engine->slot_count);
+	return &engine->slots[slot].counters;
+}
+
+bool engine_is_broken(const struct engine *engine)
+{
+	for (unsigned slot = 0; slot < engine->slot_count; slot++)
+		if (engine->slots[slot].flush_lost)
+			return true;
+	return false;
+}
+
+const char *engine_level_name(int level)
+{
+	const struct engine_level *found = engine_level_find(level);
+
+	return found != NULL ? found->name : NULL;
+}

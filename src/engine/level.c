@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of levels: a new one is a file in level/ and a line here. */
+#include <stddef.h>
+
+#include "engine/internal.h"
+
+static const struct engine_level *const levels[] = {
+	&engine_level_linear,
+	&engine_level_raid0,
+};
+
+const struct engine_level *engine_level_find(int level)
+{
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
+		if (levels[i]->level == level)
+			return levels[i];
+	return NULL;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+/* Start and end of an engine: everything that is ever allocated is allocated here. */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/internal.h"
+#include "util/cleanup.h"
+#include "util/rounding.h"
+
+static void *take(struct engine *engine, size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (memory != NULL)
+		engine->memory_bytes += count * size;
+	return memory;
+}
+
+static int make_geometry(struct engine *engine, const struct engine_config *config,
+	struct fault *fault)
+{
+	_cleanup_free_ uint64_t *bytes = calloc(config->slot_count, sizeof(*bytes));
+	struct geometry_config geometry = { .level = config->level, .layout = config->layout,
+		.chunk_bytes = config->chunk_bytes, .slots = config->slot_count,
+		.slot_bytes = bytes };
+	int r;
+
+	if (bytes == NULL)
+		return -ENOMEM;
+	for (unsigned slot = 0; slot < config->slot_count; slot++)
+		bytes[slot] = config->slots[slot].data_bytes;
+	r = geometry_new(&geometry, &engine->geometry, fault);
+	if (r == 0)
+		engine->array_bytes = geometry_array_bytes(engine->geometry);
+	return r;
+}
+
+static void link_pools(struct engine *engine, const struct engine_config *config)
+{
+	for (unsigned i = config->requests_max; i-- > 0;) {
+		struct work *work = &engine->works[i];
+
+		work->engine = engine;
+		work->parts = &engine->parts[(size_t)i * config->slot_count];
+		work->iov = &engine->iovs[(size_t)i * ENGINE_IOV_MAX];
+		for (unsigned slot = 0; slot < config->slot_count; slot++) {
+			work->parts[slot].work = work;
+			work->parts[slot].slot = slot;
+			work->parts[slot].io.owner = &work->parts[slot];
+		}
+		work->next_free = engine->free_works;
+		engine->free_works = work;
+	}
+}
+
+static int make_pools(struct engine *engine, const struct engine_config *config)
+{
+	size_t requests = config->requests_max, slots = config->slot_count;
+
+	engine->slots = take(engine, slots, sizeof(*engine->slots));
+	engine->works = take(engine, requests, sizeof(*engine->works));
+	engine->parts = take(engine, requests * slots, sizeof(*engine->parts));
+	engine->iovs = take(engine, requests * ENGINE_IOV_MAX, sizeof(*engine->iovs));
+	engine->cuts = take(engine, ENGINE_IOV_MAX, sizeof(*engine->cuts));
+	engine->touched = take(engine, slots, sizeof(*engine->touched));
+	engine->per_slot = take(engine, slots, sizeof(*engine->per_slot));
+	if (engine->slots == NULL || engine->works == NULL || engine->parts == NULL ||
+		engine->iovs == NULL || engine->cuts == NULL || engine->touched == NULL ||
+		engine->per_slot == NULL)
+		return -ENOMEM;
+	for (unsigned slot = 0; slot < slots; slot++) {
+		engine->slots[slot].where = config->slots[slot];
+		engine->slots[slot].written = 1;
+	}
+	link_pools(engine, config);
+	return 0;
+}
+
+static int check_config(const struct engine_config *config, struct fault *fault)
+{
+	const struct engine_level *level = engine_level_find(config->level);
+
+	if (level == NULL)
+		return fault_set(fault, -EOPNOTSUPP, "level %d is not yet supported",
+			config->level);
+	if (config->slot_count < level->slots_min || config->slot_count > GEOMETRY_SLOTS_MAX)
+		return fault_set(fault, -EINVAL, "%s takes %u to %u members, not %u", level->name,
+			level->slots_min, GEOMETRY_SLOTS_MAX, config->slot_count);
+	if (config->requests_max == 0)
+		return fault_set(fault, -EINVAL, "room for at least one request is needed");
+	for (unsigned slot = 0; slot < config->slot_count; slot++) {
+		uint64_t end;
+
+		if (add_overflows(config->slots[slot].data_offset_bytes,
+			    config->slots[slot].data_bytes, &end) || end > INT64_MAX)
+			return fault_set(fault, -ERANGE, "slot %u ends beyond 8 EiB", slot);
+	}
+	return 0;
+}
+
+int engine_new(const struct engine_config *config, struct world *world, struct engine **ret,
+	struct fault *fault)
+{
+	struct engine *engine;
+	int r = check_config(config, fault);
+
+	if (r < 0)
+		return r;
+	engine = calloc(1, sizeof(*engine));
+	if (engine == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for the engine");
+	engine->memory_bytes = sizeof(*engine);
+	engine->world = world;
+	engine->level = engine_level_find(config->level);
+	engine->readonly = config->readonly;
+	engine->slot_count = config->slot_count;
+	engine->chunk_bytes = config->chunk_bytes;
+	engine->member_error = config->member_error;
+	engine->owner = config->owner;
+	engine->waiting_last = &engine->waiting_first;
+	engine->finished_last = &engine->finished_first;
+	r = make_geometry(engine, config, fault);
+	if (r == 0)
+		r = make_pools(engine, config);
+	if (r == -ENOMEM)
+		(void)fault_set(fault, -ENOMEM, "no memory for %u requests over %u members",
+			config->requests_max, config->slot_count);
+	if (r < 0) {
+		engine_free(engine);
+		return r;
+	}
+	*ret = engine;
+	return 0;
+}
+
+void engine_free(struct engine *engine)
+{
+	if (engine == NULL)
+		return;
+	geometry_free(engine->geometry);
+	free(engine->slots);
+	free(engine->works);
+	free(engine->parts);
+	free(engine->iovs);
+	free(engine->cuts);
+	free(engine->touched);
+	free(engine->per_slot);
+	free(engine);
+}
