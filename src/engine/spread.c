@@ -28,14 +28,17 @@ static const enum world_op world_ops_of[] = {
 	[ENGINE_ZERO] = WORLD_ZERO,
 };
 
-static void count_part(struct slot_state *slot, const struct world_io *io)
+static void count_part(struct slot_state *slot, const struct world_io *io, int result)
 {
+	uint64_t bytes = result == 0 ? io->length_bytes : 0;
+
 	if (io->op == WORLD_READ) {
 		slot->counters.reads++;
-		slot->counters.read_bytes += io->length_bytes;
+		slot->counters.read_bytes += bytes;
 	} else {
 		slot->counters.writes++;
-		slot->counters.written_bytes += io->length_bytes;
+		slot->counters.written_bytes += bytes;
+		/* A write that failed may have reached the member in part: it wants a flush too. */
 		slot->written++;
 	}
 }
@@ -47,8 +50,7 @@ static void part_done(struct world_io *io, int result)
 	struct engine *engine = work->engine;
 	struct slot_state *slot = &engine->slots[part->slot];
 
-	/* A write that failed may still have reached the member in part: it wants a flush too. */
-	count_part(slot, io);
+	count_part(slot, io, result);
 	if (result < 0) {
 		slot->counters.errors++;
 		if (engine->member_error != NULL)
