@@ -45,11 +45,11 @@ struct engine_request {
 	const struct iovec *iov;
 	unsigned iov_count;
 	/*
-	 * Called once, never from inside engine_submit(); from engine_kick() for what needed no member,
-	 * else when the world is run. @result: 0; -ERANGE beyond the end (nothing
-	 * was done); -EINVAL not a multiple of 512; -EROFS; -EIO or what the member said. If it is
-	 * negative, fail_offset and fail_length bound the array range that is concerned: the bytes of
-	 * the request outside it were transferred.
+	 * Called once, never from inside engine_submit(); from engine_kick() for what needed no
+	 * member, else when the world is run. @result: 0; -ERANGE beyond the end (nothing was
+	 * done); -EINVAL not a multiple of 512; -EROFS; -EIO or what the member said. If it is
+	 * negative, fail_offset and fail_length bound the array range that is concerned: the bytes
+	 * of the request outside it were transferred.
 	 */
 	void (*done)(struct engine_request *request, int result);
 	void *owner;

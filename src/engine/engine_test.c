@@ -52,7 +52,7 @@ static void on_member_error(void *owner, unsigned slot, const struct world_io *i
 
 static void rig_start(struct rig *rig)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	if (engine_new(&rig->config, sim_world(rig->sim), &rig->engine, &fault) < 0)
 		fail_msg("%s", fault.text);
@@ -63,8 +63,11 @@ static void rig_init(struct rig *rig, int level, uint32_t chunk, uint32_t layout
 	const uint64_t *data_bytes, uint64_t seed)
 {
 	uint64_t disk_bytes[SLOTS_MAX];
-	struct sim_options options = { .seed = seed, .disk_count = slots, .disk_bytes = disk_bytes,
-		.latency_min_ns = 1000, .latency_max_ns = 900000 };
+	struct sim_options options = {.seed = seed,
+		.disk_count = slots,
+		.disk_bytes = disk_bytes,
+		.latency_min_ns = 1000,
+		.latency_max_ns = 900000};
 
 	memset(rig, 0, sizeof(*rig));
 	for (unsigned i = 0; i < slots; i++) {
@@ -74,9 +77,14 @@ static void rig_init(struct rig *rig, int level, uint32_t chunk, uint32_t layout
 		rig->slots[i].data_bytes = data_bytes[i];
 		disk_bytes[slots - 1 - i] = DATA_OFFSET + i * 4 * K + data_bytes[i];
 	}
-	rig->config = (struct engine_config){ .level = level, .layout = layout,
-		.chunk_bytes = chunk, .slot_count = slots, .slots = rig->slots, .requests_max = 4,
-		.member_error = on_member_error, .owner = rig };
+	rig->config = (struct engine_config){.level = level,
+		.layout = layout,
+		.chunk_bytes = chunk,
+		.slot_count = slots,
+		.slots = rig->slots,
+		.requests_max = 4,
+		.member_error = on_member_error,
+		.owner = rig};
 	assert_int_equal(sim_new(&options, &rig->sim, NULL), 0);
 	rig_start(rig);
 	rig->shadow = calloc(1, rig->bytes);
@@ -108,15 +116,20 @@ static void start(struct rig *rig, struct call *call, enum engine_op op, uint64_
 
 	memset(call, 0, sizeof(*call));
 	while (buffer != NULL && at < length) {
-		uint64_t step = n == 7 ? length - at :
-			512 * (1 + sim_draw(rig->sim, (length - at) / 512));
+		uint64_t step = n == 7 ? length - at
+				       : 512 * (1 + sim_draw(rig->sim, (length - at) / 512));
 
-		call->iov[n++] = (struct iovec){ (uint8_t *)buffer + at, step };
+		call->iov[n++] = (struct iovec){(uint8_t *)buffer + at, step};
 		at += step;
 	}
-	call->request = (struct engine_request){ .op = op, .flags = flags, .offset_bytes = offset,
-		.length_bytes = length, .iov = call->iov, .iov_count = n, .done = on_done,
-		.owner = call };
+	call->request = (struct engine_request){.op = op,
+		.flags = flags,
+		.offset_bytes = offset,
+		.length_bytes = length,
+		.iov = call->iov,
+		.iov_count = n,
+		.done = on_done,
+		.owner = call};
 	engine_submit(rig->engine, &call->request);
 	assert_false(call->done);
 }
@@ -194,7 +207,7 @@ static void read_some(struct rig *rig)
 
 static void test_contents_grid(void **state)
 {
-	static const uint32_t chunks[] = { 512, 4 * K, 6 * K, 64 * K };
+	static const uint32_t chunks[] = {512, 4 * K, 6 * K, 64 * K};
 
 	for (unsigned n = 1; n <= SLOTS_MAX; n++)
 		for (unsigned c = 0; c < 4; c++)
@@ -204,8 +217,8 @@ static void test_contents_grid(void **state)
 
 				for (unsigned i = 0; i < n; i++)
 					bytes[i] = 192 * K + (variant & 4 ? i * 2 * chunks[c] : 0);
-				rig_init(&rig, variant & 1 ? 0 : -1, chunks[c],
-					variant & 2 ? 1 : 2, n, bytes, n * 100 + c * 10 + variant);
+				rig_init(&rig, variant & 1 ? 0 : -1, chunks[c], variant & 2 ? 1 : 2,
+					n, bytes, n * 100 + c * 10 + variant);
 				for (int round = 0; round < 2; round++)
 					write_batch(&rig);
 				check_content(&rig);
@@ -217,7 +230,7 @@ static void test_contents_grid(void **state)
 /* Each byte is where the geometry says, behind the data offset, and nothing else was touched. */
 static void test_placement(void **state)
 {
-	const uint64_t bytes[] = { 256 * K, 256 * K, 256 * K };
+	const uint64_t bytes[] = {256 * K, 256 * K, 256 * K};
 	struct rig rig;
 	uint8_t sector[512], head[DATA_OFFSET];
 
@@ -244,17 +257,21 @@ static void test_placement(void **state)
 /* One vectored I/O per member for a contiguous run, whatever the number of chunks. */
 static void test_one_io_per_member(void **state)
 {
-	const uint64_t bytes[] = { 1024 * K, 1024 * K, 1024 * K, 1024 * K };
+	const uint64_t bytes[] = {1024 * K, 1024 * K, 1024 * K, 1024 * K};
 	struct rig rig;
 	uint8_t *buffer = malloc(1024 * K);
 	struct call call;
 
 	rig_init(&rig, 0, 16 * K, 1, 4, bytes, 3);
 	memset(&call, 0, sizeof(call));
-	call.iov[0] = (struct iovec){ buffer, 1024 * K };
-	call.request = (struct engine_request){ .op = ENGINE_READ, .offset_bytes = 8 * K,
-		.length_bytes = 1024 * K, .iov = call.iov, .iov_count = 1, .done = on_done,
-		.owner = &call };
+	call.iov[0] = (struct iovec){buffer, 1024 * K};
+	call.request = (struct engine_request){.op = ENGINE_READ,
+		.offset_bytes = 8 * K,
+		.length_bytes = 1024 * K,
+		.iov = call.iov,
+		.iov_count = 1,
+		.done = on_done,
+		.owner = &call};
 	engine_submit(rig.engine, &call.request);
 	assert_int_equal(finish(&rig, &call), 0);
 	for (unsigned disk = 0; disk < 4; disk++)
@@ -269,7 +286,7 @@ static void test_one_io_per_member(void **state)
 
 static void test_ranges(void **state)
 {
-	const uint64_t bytes[] = { 128 * K, 128 * K };
+	const uint64_t bytes[] = {128 * K, 128 * K};
 	struct rig rig;
 	uint8_t buffer[1024];
 
@@ -289,13 +306,17 @@ static void test_ranges(void **state)
 /* Ranges beyond 4 GiB, on disks that stay empty in memory. */
 static void test_over_4_gib(void **state)
 {
-	const uint64_t bytes[] = { 6ull << 30, 6ull << 30 };
-	uint64_t disks[] = { 7ull << 30, 7ull << 30 };
-	struct engine_slot slots[] = { { 0, 1 << 20, 6ull << 30 }, { 1, 1 << 20, 6ull << 30 } };
-	struct sim_options options = { .seed = 1, .disk_count = 2, .disk_bytes = disks };
-	struct rig rig = { .config = { .level = 0, .layout = 1, .chunk_bytes = 512 * K,
-		.slot_count = 2, .slots = slots, .requests_max = 2,
-		.member_error = on_member_error } };
+	const uint64_t bytes[] = {6ull << 30, 6ull << 30};
+	uint64_t disks[] = {7ull << 30, 7ull << 30};
+	struct engine_slot slots[] = {{0, 1 << 20, 6ull << 30}, {1, 1 << 20, 6ull << 30}};
+	struct sim_options options = {.seed = 1, .disk_count = 2, .disk_bytes = disks};
+	struct rig rig = {.config = {.level = 0,
+				  .layout = 1,
+				  .chunk_bytes = 512 * K,
+				  .slot_count = 2,
+				  .slots = slots,
+				  .requests_max = 2,
+				  .member_error = on_member_error}};
 	uint8_t pattern[512], back[512];
 	uint64_t far = (9ull << 30) + 512 * 3;
 
@@ -309,9 +330,13 @@ static void test_over_4_gib(void **state)
 	assert_memory_equal(back, pattern, 512);
 	/* Fail before the disk does the work: the ranges are what is looked at. */
 	for (unsigned disk = 0; disk < 2; disk++)
-		assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){ .disk = disk,
-			.ops = 1u << WORLD_DISCARD, .offset_bytes = 1 << 20,
-			.length_bytes = 6ull << 30, .error = -EOPNOTSUPP, .times = UINT32_MAX }), 0);
+		assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){.disk = disk,
+								.ops = 1u << WORLD_DISCARD,
+								.offset_bytes = 1 << 20,
+								.length_bytes = 6ull << 30,
+								.error = -EOPNOTSUPP,
+								.times = UINT32_MAX}),
+			0);
 	assert_int_equal(run(&rig, ENGINE_DISCARD, 0, rig.bytes, NULL, 0), -EOPNOTSUPP);
 	for (unsigned slot = 0; slot < 2; slot++)
 		assert_int_equal(rig.failed_bytes[slot], 6ull << 30);
@@ -321,9 +346,9 @@ static void test_over_4_gib(void **state)
 
 static void test_readonly(void **state)
 {
-	const uint64_t bytes[] = { 64 * K, 64 * K };
+	const uint64_t bytes[] = {64 * K, 64 * K};
 	struct rig rig;
-	uint8_t buffer[512] = { 1 };
+	uint8_t buffer[512] = {1};
 
 	rig_init(&rig, 0, 4 * K, 1, 2, bytes, 5);
 	engine_free(rig.engine);
@@ -342,15 +367,21 @@ static void test_readonly(void **state)
 /* A bad sector fails the requests that touch it, and no others; the range told contains it. */
 static void test_error_exact(void **state)
 {
-	const uint64_t bytes[] = { 64 * K, 64 * K, 64 * K };
+	const uint64_t bytes[] = {64 * K, 64 * K, 64 * K};
 	const uint64_t bad = 37 * 512; /* array byte: chunk 4, so slot 1, row 1, 2560 bytes in */
 	struct rig rig;
 	uint8_t *buffer = malloc(192 * K);
 
 	rig_init(&rig, 0, 4 * K, 1, 3, bytes, 6);
-	assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){ .disk = rig.slots[1].member,
-		.ops = 1u << WORLD_READ, .length_bytes = 512, .error = -EIO, .times = UINT32_MAX,
-		.offset_bytes = rig.slots[1].data_offset_bytes + 4 * K + 2560 }), 0);
+	assert_int_equal(
+		sim_fault_add(rig.sim,
+			&(struct sim_fault){.disk = rig.slots[1].member,
+				.ops = 1u << WORLD_READ,
+				.length_bytes = 512,
+				.error = -EIO,
+				.times = UINT32_MAX,
+				.offset_bytes = rig.slots[1].data_offset_bytes + 4 * K + 2560}),
+		0);
 	for (uint64_t a = 0; a < rig.bytes; a += 512)
 		assert_int_equal(run(&rig, ENGINE_READ, a, 512, buffer, 0), a == bad ? -EIO : 0);
 	for (int i = 0; i < 300; i++) {
@@ -367,7 +398,7 @@ static void test_error_exact(void **state)
 		assert_true(call.request.fail_offset_bytes + call.request.fail_length_bytes > bad);
 		assert_true(call.request.fail_offset_bytes >= offset);
 		assert_true(call.request.fail_offset_bytes + call.request.fail_length_bytes <=
-			offset + length);
+			    offset + length);
 	}
 	assert_true(rig.member_errors > 1);
 	assert_int_equal(engine_slot_counters(rig.engine, 1)->errors, rig.member_errors);
@@ -379,14 +410,17 @@ static void test_error_exact(void **state)
 /* ENOSPC of a member reaches the client as such. */
 static void test_error_passes(void **state)
 {
-	const uint64_t bytes[] = { 64 * K, 64 * K };
+	const uint64_t bytes[] = {64 * K, 64 * K};
 	struct rig rig;
-	uint8_t buffer[8 * K] = { 0 };
+	uint8_t buffer[8 * K] = {0};
 
 	rig_init(&rig, 0, 4 * K, 1, 2, bytes, 8);
-	assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){ .disk = 0,
-		.ops = 1u << WORLD_WRITE, .length_bytes = UINT32_MAX, .error = -ENOSPC,
-		.times = 1 }), 0);
+	assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){.disk = 0,
+							.ops = 1u << WORLD_WRITE,
+							.length_bytes = UINT32_MAX,
+							.error = -ENOSPC,
+							.times = 1}),
+		0);
 	assert_int_equal(run(&rig, ENGINE_WRITE, 0, 8 * K, buffer, 0), -ENOSPC);
 	assert_int_equal(run(&rig, ENGINE_WRITE, 0, 8 * K, buffer, 0), 0);
 	rig_fini(&rig);
@@ -399,9 +433,9 @@ static uint64_t flushes(struct rig *rig, unsigned slot)
 
 static void test_flush_reaches_written_members(void **state)
 {
-	const uint64_t bytes[] = { 64 * K, 64 * K };
+	const uint64_t bytes[] = {64 * K, 64 * K};
 	struct rig rig;
-	uint8_t buffer[512] = { 0 };
+	uint8_t buffer[512] = {0};
 
 	rig_init(&rig, 0, 4 * K, 1, 2, bytes, 9);
 	/* The first one goes everywhere: earlier users may have left unflushed writes. */
@@ -419,7 +453,7 @@ static void test_flush_reaches_written_members(void **state)
 static void test_flush_overlapping(void **state)
 {
 	for (uint64_t seed = 0; seed < 200; seed++) {
-		const uint64_t bytes[] = { 64 * K };
+		const uint64_t bytes[] = {64 * K};
 		struct rig rig;
 		uint8_t buffer[512], back[512];
 		struct call first, second;
@@ -441,14 +475,17 @@ static void test_flush_overlapping(void **state)
 
 static void test_flush_failure_sticks(void **state)
 {
-	const uint64_t bytes[] = { 64 * K, 64 * K };
+	const uint64_t bytes[] = {64 * K, 64 * K};
 	struct rig rig;
-	uint8_t buffer[8 * K] = { 0 };
+	uint8_t buffer[8 * K] = {0};
 
 	rig_init(&rig, 0, 4 * K, 1, 2, bytes, 10);
 	assert_int_equal(run(&rig, ENGINE_WRITE, 0, 8 * K, buffer, 0), 0);
-	assert_int_equal(sim_fault_add(rig.sim, &(struct sim_fault){ .disk = 1,
-		.ops = 1u << WORLD_FLUSH, .error = -EIO, .times = 1 }), 0);
+	assert_int_equal(
+		sim_fault_add(rig.sim,
+			&(struct sim_fault){
+				.disk = 1, .ops = 1u << WORLD_FLUSH, .error = -EIO, .times = 1}),
+		0);
 	assert_int_equal(run(&rig, ENGINE_FLUSH, 0, 0, NULL, 0), -EIO);
 	assert_true(engine_is_broken(rig.engine));
 	assert_int_equal(run(&rig, ENGINE_FLUSH, 0, 0, NULL, 0), -EIO);
@@ -465,7 +502,7 @@ struct durable {
 static void power_cut_once(uint64_t seed)
 {
 	enum { SECTORS = 64 };
-	const uint64_t bytes[] = { 32 * K, 48 * K, 32 * K };
+	const uint64_t bytes[] = {32 * K, 48 * K, 32 * K};
 	struct durable sectors[SECTORS];
 	struct rig rig;
 
@@ -476,11 +513,12 @@ static void power_cut_once(uint64_t seed)
 		sectors[i].offset = i * (rig.bytes / SECTORS / 512 * 512);
 		memset(sectors[i].data, 0x11, 512);
 		/* An older, unflushed version below the one that counts. */
-		assert_int_equal(run(&rig, ENGINE_WRITE, sectors[i].offset, 512, sectors[i].data,
-			0), 0);
+		assert_int_equal(
+			run(&rig, ENGINE_WRITE, sectors[i].offset, 512, sectors[i].data, 0), 0);
 		fill_random(&rig, sectors[i].data, 512);
 		assert_int_equal(run(&rig, ENGINE_WRITE, sectors[i].offset, 512, sectors[i].data,
-			fua ? ENGINE_FUA : 0), 0);
+					 fua ? ENGINE_FUA : 0),
+			0);
 		sectors[i].must = fua;
 		if (sim_draw(rig.sim, 8) == 0) {
 			assert_int_equal(run(&rig, ENGINE_FLUSH, 0, 0, NULL, 0), 0);
@@ -510,7 +548,7 @@ static void test_power_cuts(void **state)
 /* The cut must really lose something, or the test above proves nothing. */
 static void test_power_cut_loses(void **state)
 {
-	const uint64_t bytes[] = { 64 * K };
+	const uint64_t bytes[] = {64 * K};
 	struct rig rig;
 	uint8_t buffer[512];
 	unsigned lost = 0;
@@ -546,8 +584,8 @@ static void chain_done(struct engine_request *request, int result)
 
 static void test_chains(void **state)
 {
-	static const enum engine_op ops[] = { ENGINE_FLUSH, ENGINE_READ };
-	const uint64_t bytes[] = { 64 * K, 64 * K };
+	static const enum engine_op ops[] = {ENGINE_FLUSH, ENGINE_READ};
+	const uint64_t bytes[] = {64 * K, 64 * K};
 	uint8_t buffer[16 * K];
 	struct call calls[10];
 	struct rig rig;
@@ -555,11 +593,14 @@ static void test_chains(void **state)
 	rig_init(&rig, 0, 4 * K, 1, 2, bytes, 12);
 	memset(calls, 0, sizeof(calls));
 	for (unsigned i = 0; i < 10; i++) {
-		calls[i].iov[0] = (struct iovec){ buffer, sizeof(buffer) };
-		calls[i].iov[7] = (struct iovec){ &rig, 50 };
-		calls[i].request = (struct engine_request){ .op = ops[i % 2],
-			.length_bytes = i == 9 ? 0 : sizeof(buffer), .iov = calls[i].iov,
-			.iov_count = 1, .done = chain_done, .owner = &calls[i] };
+		calls[i].iov[0] = (struct iovec){buffer, sizeof(buffer)};
+		calls[i].iov[7] = (struct iovec){&rig, 50};
+		calls[i].request = (struct engine_request){.op = ops[i % 2],
+			.length_bytes = i == 9 ? 0 : sizeof(buffer),
+			.iov = calls[i].iov,
+			.iov_count = 1,
+			.done = chain_done,
+			.owner = &calls[i]};
 		engine_submit(rig.engine, &calls[i].request);
 	}
 	engine_kick(rig.engine);
@@ -574,7 +615,7 @@ static void test_same_seed_same_run(void **state)
 	uint64_t ends[2];
 
 	for (int i = 0; i < 2; i++) {
-		const uint64_t bytes[] = { 192 * K, 192 * K };
+		const uint64_t bytes[] = {192 * K, 192 * K};
 		struct rig rig;
 
 		rig_init(&rig, 0, 4 * K, 1, 2, bytes, 99);
@@ -587,11 +628,14 @@ static void test_same_seed_same_run(void **state)
 
 static void test_refusals(void **state)
 {
-	struct engine_slot slots[2] = { { 0, 4096, 1 << 20 }, { 1, 4096, 1 << 20 } };
-	struct engine_config config = { .level = 5, .chunk_bytes = 4096, .slot_count = 2,
-		.slots = slots, .requests_max = 1 };
+	struct engine_slot slots[2] = {{0, 4096, 1 << 20}, {1, 4096, 1 << 20}};
+	struct engine_config config = {.level = 5,
+		.chunk_bytes = 4096,
+		.slot_count = 2,
+		.slots = slots,
+		.requests_max = 1};
 	struct engine *engine = NULL;
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	assert_int_equal(engine_new(&config, NULL, &engine, &fault), -EOPNOTSUPP);
 	assert_non_null(strstr(fault.text, "not yet supported"));

@@ -46,7 +46,8 @@ struct slot_state {
 	 */
 	uint64_t written;
 	uint64_t flushed;
-	/* A flush failed: acknowledged writes may be gone for good, so all later flushes fail too. */
+	/* A flush failed: acknowledged writes may be gone for good, so all later flushes fail too.
+	 */
 	bool flush_lost;
 };
 
@@ -73,14 +74,14 @@ struct engine {
 	struct slot_state *slots;
 	struct work *works;
 	struct work *free_works;
-	struct part *parts; /* storage behind work.parts */
-	struct iovec *iovs; /* storage behind work.iov */
+	struct part *parts;                                     /* storage behind work.parts */
+	struct iovec *iovs;                                     /* storage behind work.iov */
 	struct engine_request *waiting_first, **waiting_last;   /* no work object free */
 	struct engine_request *finished_first, **finished_last; /* done() due at the next kick */
 	/* Scratch of cut_window(), used within one call only. */
-	struct cut *cuts;          /* ENGINE_IOV_MAX */
-	unsigned *touched;         /* slots of the window, in order of appearance */
-	unsigned *per_slot;        /* cuts per slot; all zero between calls */
+	struct cut *cuts;   /* ENGINE_IOV_MAX */
+	unsigned *touched;  /* slots of the window, in order of appearance */
+	unsigned *per_slot; /* cuts per slot; all zero between calls */
 };
 
 /*

@@ -111,14 +111,15 @@ static struct iovec take_buffer(struct work *work, uint64_t bytes)
 }
 
 /* First cut on a slot in this window: start its part at this place. */
-static void open_part(struct work *work, const struct geometry_piece *piece, uint64_t offset,
-	unsigned order)
+static void open_part(
+	struct work *work, const struct geometry_piece *piece, uint64_t offset, unsigned order)
 {
 	struct part *part = &work->parts[piece->slot];
 
 	work->engine->touched[order] = piece->slot;
 	prepare(part, work->request);
-	part->io.offset_bytes = piece->member_offset; /* within the data; part_submit() adds the rest */
+	part->io.offset_bytes =
+		piece->member_offset; /* within the data; part_submit() adds the rest */
 	part->io.length_bytes = 0;
 	part->array_first = offset;
 }
@@ -198,8 +199,8 @@ static void start_ranges(struct work *work, uint64_t limit)
 
 	for (unsigned slot = 0; slot < engine->slot_count; slot++) {
 		struct part *part = &work->parts[slot];
-		struct geometry_piece range =
-			geometry_member_range(engine->geometry, work->next_offset, length, slot);
+		struct geometry_piece range = geometry_member_range(
+			engine->geometry, work->next_offset, length, slot);
 
 		if (range.length == 0)
 			continue;
@@ -217,8 +218,8 @@ static void start_ranges(struct work *work, uint64_t limit)
 static void start_window(struct work *work)
 {
 	struct engine *engine = work->engine;
-	uint64_t limit = min_u64(geometry_zone_end(engine->geometry, work->next_offset),
-		request_end(work));
+	uint64_t limit = min_u64(
+		geometry_zone_end(engine->geometry, work->next_offset), request_end(work));
 
 	if (work->request->op == ENGINE_DISCARD || work->request->op == ENGINE_ZERO)
 		start_ranges(work, limit);
@@ -235,8 +236,8 @@ void spread_start(struct work *work)
 	work->iov_index = 0;
 	work->iov_skip = 0;
 	if (has_buffers && request->iov_count <= ENGINE_IOV_MAX) {
-		struct geometry_piece piece =
-			geometry_map(work->engine->geometry, request->offset_bytes);
+		struct geometry_piece piece = geometry_map(
+			work->engine->geometry, request->offset_bytes);
 
 		if (piece.length >= request->length_bytes) {
 			start_single(work, &piece, request->length_bytes);

@@ -17,13 +17,15 @@ static void *take(struct engine *engine, size_t count, size_t size)
 	return memory;
 }
 
-static int make_geometry(struct engine *engine, const struct engine_config *config,
-	struct fault *fault)
+static int make_geometry(
+	struct engine *engine, const struct engine_config *config, struct fault *fault)
 {
 	_cleanup_free_ uint64_t *bytes = calloc(config->slot_count, sizeof(*bytes));
-	struct geometry_config geometry = { .level = config->level, .layout = config->layout,
-		.chunk_bytes = config->chunk_bytes, .slots = config->slot_count,
-		.slot_bytes = bytes };
+	struct geometry_config geometry = {.level = config->level,
+		.layout = config->layout,
+		.chunk_bytes = config->chunk_bytes,
+		.slots = config->slot_count,
+		.slot_bytes = bytes};
 	int r;
 
 	if (bytes == NULL)
@@ -82,8 +84,8 @@ static int check_config(const struct engine_config *config, struct fault *fault)
 	const struct engine_level *level = engine_level_find(config->level);
 
 	if (level == NULL)
-		return fault_set(fault, -EOPNOTSUPP, "level %d is not yet supported",
-			config->level);
+		return fault_set(
+			fault, -EOPNOTSUPP, "level %d is not yet supported", config->level);
 	if (config->slot_count < level->slots_min || config->slot_count > GEOMETRY_SLOTS_MAX)
 		return fault_set(fault, -EINVAL, "%s takes %u to %u members, not %u", level->name,
 			level->slots_min, GEOMETRY_SLOTS_MAX, config->slot_count);
@@ -93,7 +95,8 @@ static int check_config(const struct engine_config *config, struct fault *fault)
 		uint64_t end;
 
 		if (add_overflows(config->slots[slot].data_offset_bytes,
-			    config->slots[slot].data_bytes, &end) || end > INT64_MAX)
+			    config->slots[slot].data_bytes, &end) ||
+			end > INT64_MAX)
 			return fault_set(fault, -ERANGE, "slot %u ends beyond 8 EiB", slot);
 	}
 	return 0;

@@ -14,8 +14,8 @@
  *
  * where the rotation is 0 for the "alternate" layout and (A / C) mod k for the "original" one,
  * which counts chunks from the start of the array, not of the zone. Example of the specification:
- * chunk 1, members of 3, 5 and 4 chunks; zone 1 covers array chunks 9 and 10 on slots 1 and 2; 9 mod
- * 2 = 1, so the original layout begins it on slot 2 and the alternate one on slot 1.
+ * chunk 1, members of 3, 5 and 4 chunks; zone 1 covers array chunks 9 and 10 on slots 1 and 2; 9
+ * mod 2 = 1, so the original layout begins it on slot 2 and the alternate one on slot 1.
  */
 #include "geometry/geometry.h"
 
@@ -91,17 +91,17 @@ struct geometry_piece geometry_map(const struct geometry *g, uint64_t offset)
 
 	assert(offset < g->array_bytes);
 	if (zone->width == 1)
-		return (struct geometry_piece){ zone->slots[0], zone->member_start + in_zone,
-			zone_end(g, zone) - offset };
+		return (struct geometry_piece){
+			zone->slots[0], zone->member_start + in_zone, zone_end(g, zone) - offset};
 	chunk = chunk_of(g, in_zone);
 	in_chunk = in_zone - chunk * g->chunk_bytes;
 	row = divide(chunk, zone->width);
 	position = chunk - row * zone->width + zone->rotation;
 	if (position >= zone->width)
 		position -= zone->width;
-	return (struct geometry_piece){ zone->slots[position],
+	return (struct geometry_piece){zone->slots[position],
 		zone->member_start + row * g->chunk_bytes + in_chunk,
-		min_u64(g->chunk_bytes - in_chunk, g->array_bytes - offset) };
+		min_u64(g->chunk_bytes - in_chunk, g->array_bytes - offset)};
 }
 
 /* Position of @slot in the zone's rising list, or -1. */
@@ -135,19 +135,19 @@ static struct geometry_piece striped_range(const struct geometry *g, const struc
 	uint64_t mine_last, begin, end;
 
 	if (mine_first > last)
-		return (struct geometry_piece){ zone->slots[position], 0, 0 };
+		return (struct geometry_piece){zone->slots[position], 0, 0};
 	mine_last = last - (last % width + width - wanted) % width;
 	begin = mine_first / width * g->chunk_bytes;
 	if (mine_first == first)
 		begin += in_zone - first * g->chunk_bytes;
 	end = mine_last / width * g->chunk_bytes;
 	end += mine_last == last ? last_byte - last * g->chunk_bytes + 1 : g->chunk_bytes;
-	return (struct geometry_piece){ zone->slots[position], zone->member_start + begin,
-		end - begin };
+	return (struct geometry_piece){
+		zone->slots[position], zone->member_start + begin, end - begin};
 }
 
-struct geometry_piece geometry_member_range(const struct geometry *g, uint64_t offset,
-	uint64_t length, unsigned slot)
+struct geometry_piece geometry_member_range(
+	const struct geometry *g, uint64_t offset, uint64_t length, unsigned slot)
 {
 	const struct zone *zone = find_zone(g, offset);
 	uint64_t in_zone = offset - zone->start;
@@ -155,9 +155,9 @@ struct geometry_piece geometry_member_range(const struct geometry *g, uint64_t o
 
 	assert(length <= zone_end(g, zone) - offset);
 	if (position < 0 || length == 0)
-		return (struct geometry_piece){ slot, 0, 0 };
+		return (struct geometry_piece){slot, 0, 0};
 	if (zone->width == 1)
-		return (struct geometry_piece){ slot, zone->member_start + in_zone, length };
+		return (struct geometry_piece){slot, zone->member_start + in_zone, length};
 	return striped_range(g, zone, in_zone, length, (unsigned)position);
 }
 
@@ -197,8 +197,9 @@ static int check_slots(const struct geometry_config *config, struct fault *fault
 		if (usable_bytes(config, slot) == 0)
 			return fault_set(fault, -EINVAL,
 				"slot %u has room for %llu bytes of data, less than one chunk of "
-				"%u bytes; use a larger member or a smaller chunk", slot,
-				(unsigned long long)config->slot_bytes[slot], config->chunk_bytes);
+				"%u bytes; use a larger member or a smaller chunk",
+				slot, (unsigned long long)config->slot_bytes[slot],
+				config->chunk_bytes);
 		if (add_overflows(total, config->slot_bytes[slot], &total) || total > INT64_MAX)
 			return fault_set(fault, -ERANGE,
 				"the members together are larger than 8 EiB; no array can be");
@@ -228,8 +229,11 @@ static void add_zone(struct geometry *g, uint64_t member_start, uint64_t height,
 	uint64_t start = g->zone_count == 0 ? 0 : zone[-1].end;
 
 	g->zone_count++;
-	*zone = (struct zone){ .start = start, .end = start + height * width,
-		.member_start = member_start, .width = width, .slots = slots };
+	*zone = (struct zone){.start = start,
+		.end = start + height * width,
+		.member_start = member_start,
+		.width = width,
+		.slots = slots};
 }
 
 static void build_linear(struct geometry *g, const struct geometry_config *config)
@@ -266,13 +270,15 @@ static uint64_t exported_bytes(uint64_t usable, uint32_t chunk_bytes)
 	return (usable / SECTOR_BYTES & mask) * SECTOR_BYTES;
 }
 
-/* Slot lists of all zones together: each slot stands in as many as there are sizes up to its own. */
+/* Slot lists of all zones together: each slot stands in as many as there are sizes up to its own.
+ */
 static size_t count_list_entries(const struct geometry_config *config, unsigned *ret_zones)
 {
 	size_t entries = 0;
 	unsigned zones = 0;
 
-	for (uint64_t floor = 0; next_height(config, floor) != 0; floor = next_height(config, floor)) {
+	for (uint64_t floor = 0; next_height(config, floor) != 0;
+		floor = next_height(config, floor)) {
 		zones++;
 		for (unsigned slot = 0; slot < config->slots; slot++)
 			entries += usable_bytes(config, slot) > floor;
@@ -311,11 +317,14 @@ static int check_layout(const struct geometry_config *config, unsigned zones, st
 		config->layout == GEOMETRY_RAID0_ALTERNATE)
 		return 0;
 	return fault_set(fault, -EUCLEAN,
-		"the members have %u different sizes and the layout of the parts behind the smallest "
-		"is not recorded (%u): it is \"original\" (1) if Linux before 3.14 or since 5.4 wrote "
-		"it, \"alternate\" (2) if Linux 3.14 to 5.3 did; say which with --layout=original or "
-		"--layout=alternate, and compare the data read-only before writing", zones,
-		config->layout);
+		"the members have %u different sizes and the layout of the parts behind the "
+		"smallest "
+		"is not recorded (%u): it is \"original\" (1) if Linux before 3.14 or since 5.4 "
+		"wrote "
+		"it, \"alternate\" (2) if Linux 3.14 to 5.3 did; say which with --layout=original "
+		"or "
+		"--layout=alternate, and compare the data read-only before writing",
+		zones, config->layout);
 }
 
 int geometry_new(const struct geometry_config *config, struct geometry **ret, struct fault *fault)
@@ -340,8 +349,8 @@ int geometry_new(const struct geometry_config *config, struct geometry **ret, st
 	g->zones = (struct zone *)(g + 1);
 	g->slot_lists = (unsigned *)(g->zones + zones);
 	g->chunk_bytes = config->chunk_bytes;
-	g->chunk_shift = is_power_of_two(config->chunk_bytes) ?
-		__builtin_ctz(config->chunk_bytes) : -1;
+	g->chunk_shift = is_power_of_two(config->chunk_bytes) ? __builtin_ctz(config->chunk_bytes)
+							      : -1;
 	g->slot_count = config->slots;
 	if (config->level == 0)
 		build_raid0(g, config);

@@ -23,11 +23,11 @@
 #define GEOMETRY_RAID0_ALTERNATE 2
 
 struct geometry_config {
-	int level;                   /* md's number: -1 linear, 0 RAID 0 */
-	uint32_t layout;             /* md's number for the level */
-	uint32_t chunk_bytes;        /* RAID 0: > 0; linear: rounding, may be 0 */
-	unsigned slots;              /* 1 … GEOMETRY_SLOTS_MAX */
-	const uint64_t *slot_bytes;  /* @slots usable data sizes, before rounding to chunks */
+	int level;                  /* md's number: -1 linear, 0 RAID 0 */
+	uint32_t layout;            /* md's number for the level */
+	uint32_t chunk_bytes;       /* RAID 0: > 0; linear: rounding, may be 0 */
+	unsigned slots;             /* 1 … GEOMETRY_SLOTS_MAX */
+	const uint64_t *slot_bytes; /* @slots usable data sizes, before rounding to chunks */
 };
 
 /* A contiguous run of the array on one member. */
@@ -66,7 +66,7 @@ uint64_t geometry_zone_end(const struct geometry *geometry, uint64_t offset);
  * The part of array range [@offset, @offset + @length), which lies within one zone, that member
  * @slot holds: one contiguous member range. Length 0 if it holds none.
  */
-struct geometry_piece geometry_member_range(const struct geometry *geometry, uint64_t offset,
-	uint64_t length, unsigned slot);
+struct geometry_piece geometry_member_range(
+	const struct geometry *geometry, uint64_t offset, uint64_t length, unsigned slot);
 
 #endif

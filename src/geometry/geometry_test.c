@@ -51,7 +51,7 @@ static struct place slow_raid0(const struct geometry_config *c, uint64_t a)
 		off = a - zone_start;
 		row = off / ((uint64_t)c->chunk_bytes * k);
 		idx = (c->layout == 2 ? off : a) / c->chunk_bytes % k;
-		return (struct place){ list[idx], low + row * c->chunk_bytes + a % c->chunk_bytes };
+		return (struct place){list[idx], low + row * c->chunk_bytes + a % c->chunk_bytes};
 	}
 }
 
@@ -62,11 +62,11 @@ static struct place slow_linear(const struct geometry_config *c, uint64_t a)
 		uint64_t usable = round_down(c->slot_bytes[i], unit);
 
 		if (a < usable)
-			return (struct place){ i, a };
+			return (struct place){i, a};
 		a -= usable;
 	}
 	fail();
-	return (struct place){ 0, 0 };
+	return (struct place){0, 0};
 }
 
 static struct place slow_map(const struct geometry_config *c, uint64_t a)
@@ -94,8 +94,8 @@ static void check_map(const struct geometry_config *c, const struct geometry *g)
 }
 
 /* geometry_member_range() of [from, to) is exactly the set of sectors that the map sends there. */
-static void check_range(const struct geometry_config *c, const struct geometry *g, uint64_t from,
-	uint64_t to)
+static void check_range(
+	const struct geometry_config *c, const struct geometry *g, uint64_t from, uint64_t to)
 {
 	for (unsigned slot = 0; slot < c->slots; slot++) {
 		struct geometry_piece range = geometry_member_range(g, from, to - from, slot);
@@ -145,20 +145,25 @@ static void check_config(const struct geometry_config *c)
 
 static void test_grid(void **state)
 {
-	static const uint32_t chunks[] = { 512, 1536, 4 * K, 6 * K, 16 * K };
+	static const uint32_t chunks[] = {512, 1536, 4 * K, 6 * K, 16 * K};
 
 	srand(1);
 	for (unsigned n = 1; n <= 5; n++)
 		for (unsigned ci = 0; ci < 5; ci++)
 			for (int variant = 0; variant < 8; variant++) {
 				uint64_t sizes[5];
-				struct geometry_config c = { .level = variant & 1 ? 0 : -1,
-					.layout = variant & 2 ? 1 : 2, .chunk_bytes = chunks[ci],
-					.slots = n, .slot_bytes = sizes };
+				struct geometry_config c = {.level = variant & 1 ? 0 : -1,
+					.layout = variant & 2 ? 1 : 2,
+					.chunk_bytes = chunks[ci],
+					.slots = n,
+					.slot_bytes = sizes};
 
 				for (unsigned i = 0; i < n; i++)
-					sizes[i] = 48 * K + (variant & 4 ?
-						(uint64_t)rand() % 5 * chunks[ci] + 512 : 0);
+					sizes[i] = 48 * K +
+						   (variant & 4 ? (uint64_t)rand() % 5 *
+										   chunks[ci] +
+									   512
+								: 0);
 				check_config(&c);
 			}
 }
@@ -166,10 +171,10 @@ static void test_grid(void **state)
 /* The table of specification 7.3, typed in by hand. */
 static void test_published_example(void **state)
 {
-	static const unsigned original[12][2] = { { 0, 0 }, { 1, 0 }, { 2, 0 }, { 0, 1 }, { 1, 1 },
-		{ 2, 1 }, { 0, 2 }, { 1, 2 }, { 2, 2 }, { 2, 3 }, { 1, 3 }, { 1, 4 } };
-	uint64_t sizes[] = { 3 * 4096, 5 * 4096, 4 * 4096 };
-	struct geometry_config c = { 0, 1, 4096, 3, sizes };
+	static const unsigned original[12][2] = {{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1},
+		{0, 2}, {1, 2}, {2, 2}, {2, 3}, {1, 3}, {1, 4}};
+	uint64_t sizes[] = {3 * 4096, 5 * 4096, 4 * 4096};
+	struct geometry_config c = {0, 1, 4096, 3, sizes};
 	struct geometry *g;
 
 	assert_int_equal(geometry_new(&c, &g, NULL), 0);
@@ -190,13 +195,14 @@ static void test_published_example(void **state)
 }
 
 /*
- * Chunk of 24 sectors: Linux was seen to export 15,699,968 bytes where the members' whole chunks are
- * 15,716,352 (specification 7.1); 426, 426 and 427 chunks lose 16, 16 and 0 sectors by its mask.
+ * Chunk of 24 sectors: Linux was seen to export 15,699,968 bytes where the members' whole chunks
+ * are 15,716,352 (specification 7.1); 426, 426 and 427 chunks lose 16, 16 and 0 sectors by its
+ * mask.
  */
 static void test_odd_chunk_size(void **state)
 {
-	uint64_t sizes[] = { 426 * 12288, 426 * 12288, 427 * 12288 };
-	struct geometry_config c = { 0, 1, 24 * 512, 3, sizes };
+	uint64_t sizes[] = {426 * 12288, 426 * 12288, 427 * 12288};
+	struct geometry_config c = {0, 1, 24 * 512, 3, sizes};
 	struct geometry *g;
 
 	assert_int_equal(geometry_new(&c, &g, NULL), 0);
@@ -208,8 +214,8 @@ static void test_odd_chunk_size(void **state)
 
 static void test_large(void **state)
 {
-	uint64_t sizes[] = { 1ull << 60, 1ull << 60, 1ull << 60 };
-	struct geometry_config c = { 0, 1, 65536, 3, sizes };
+	uint64_t sizes[] = {1ull << 60, 1ull << 60, 1ull << 60};
+	struct geometry_config c = {0, 1, 65536, 3, sizes};
 	struct geometry_piece p;
 	struct geometry *g;
 	uint64_t last = (3ull << 60) - 512;
@@ -225,7 +231,7 @@ static void test_large(void **state)
 static void refuse(const struct geometry_config *c, int error, const char *words)
 {
 	struct geometry *g = NULL;
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	assert_int_equal(geometry_new(c, &g, &fault), error);
 	assert_null(g);
@@ -234,17 +240,17 @@ static void refuse(const struct geometry_config *c, int error, const char *words
 
 static void test_refusals(void **state)
 {
-	uint64_t sizes[] = { 1 << 20, 2 << 20 }, huge[] = { INT64_MAX, INT64_MAX },
-		 small[] = { 1 << 20, 4096 };
+	uint64_t sizes[] = {1 << 20, 2 << 20}, huge[] = {INT64_MAX, INT64_MAX},
+		 small[] = {1 << 20, 4096};
 
-	refuse(&(struct geometry_config){ 0, 1, 4096, 0, sizes }, -EINVAL, "1 to 1920 slots");
-	refuse(&(struct geometry_config){ 0, 1, 0, 2, sizes }, -EINVAL, "chunk size");
-	refuse(&(struct geometry_config){ 0, 1, 1000, 2, sizes }, -EINVAL, "multiple of 512");
-	refuse(&(struct geometry_config){ 0, 1, 8192, 2, small }, -EINVAL, "slot 1");
-	refuse(&(struct geometry_config){ 0, 0, 4096, 2, sizes }, -EUCLEAN, "--layout=alternate");
-	refuse(&(struct geometry_config){ 0, 7, 4096, 2, sizes }, -EUCLEAN, "not recorded (7)");
-	refuse(&(struct geometry_config){ 0, 1, 4096, 2, huge }, -ERANGE, "8 EiB");
-	refuse(&(struct geometry_config){ 5, 2, 4096, 2, sizes }, -EOPNOTSUPP, "level 5");
+	refuse(&(struct geometry_config){0, 1, 4096, 0, sizes}, -EINVAL, "1 to 1920 slots");
+	refuse(&(struct geometry_config){0, 1, 0, 2, sizes}, -EINVAL, "chunk size");
+	refuse(&(struct geometry_config){0, 1, 1000, 2, sizes}, -EINVAL, "multiple of 512");
+	refuse(&(struct geometry_config){0, 1, 8192, 2, small}, -EINVAL, "slot 1");
+	refuse(&(struct geometry_config){0, 0, 4096, 2, sizes}, -EUCLEAN, "--layout=alternate");
+	refuse(&(struct geometry_config){0, 7, 4096, 2, sizes}, -EUCLEAN, "not recorded (7)");
+	refuse(&(struct geometry_config){0, 1, 4096, 2, huge}, -ERANGE, "8 EiB");
+	refuse(&(struct geometry_config){5, 2, 4096, 2, sizes}, -EOPNOTSUPP, "level 5");
 }
 
 int main(void)

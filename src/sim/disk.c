@@ -47,8 +47,8 @@ static void medium_fini(struct medium *medium)
 	free(medium->pages);
 }
 
-static void medium_read(const struct medium *medium, uint64_t offset, uint8_t *buffer,
-	size_t length)
+static void medium_read(
+	const struct medium *medium, uint64_t offset, uint8_t *buffer, size_t length)
 {
 	while (length > 0) {
 		const uint8_t *page = medium->pages[offset / PAGE_BYTES];
@@ -65,8 +65,8 @@ static void medium_read(const struct medium *medium, uint64_t offset, uint8_t *b
 	}
 }
 
-static int medium_write(struct medium *medium, uint64_t offset, const uint8_t *buffer,
-	size_t length)
+static int medium_write(
+	struct medium *medium, uint64_t offset, const uint8_t *buffer, size_t length)
 {
 	while (length > 0) {
 		uint8_t **page = &medium->pages[offset / PAGE_BYTES];
@@ -165,8 +165,8 @@ static void forget_range(struct sim_disk *disk, uint64_t first, uint64_t end)
 	disk->version_count = kept;
 }
 
-int sim_disk_write(struct sim_disk *disk, uint64_t offset, const void *buffer, size_t length,
-	bool durable)
+int sim_disk_write(
+	struct sim_disk *disk, uint64_t offset, const void *buffer, size_t length, bool durable)
 {
 	const uint8_t *bytes = buffer;
 	int r;
@@ -235,8 +235,8 @@ static void settle_sector(struct sim_disk *disk, uint64_t sector, const uint8_t 
 		abort();
 }
 
-void sim_disk_power_cut(struct sim_disk *disk, uint64_t (*draw)(void *owner, uint64_t below),
-	void *owner)
+void sim_disk_power_cut(
+	struct sim_disk *disk, uint64_t (*draw)(void *owner, uint64_t below), void *owner)
 {
 	size_t i = 0;
 
@@ -250,8 +250,8 @@ void sim_disk_power_cut(struct sim_disk *disk, uint64_t (*draw)(void *owner, uin
 		while (end < disk->version_count && disk->versions[end].sector == sector)
 			end++;
 		chosen = draw(owner, end - i + 1); /* 0: none of them survives */
-		settle_sector(disk, sector, chosen == 0 ? NULL :
-			disk->versions[i + chosen - 1].data);
+		settle_sector(
+			disk, sector, chosen == 0 ? NULL : disk->versions[i + chosen - 1].data);
 		i = end;
 	}
 	disk->version_count = 0;

@@ -23,14 +23,14 @@ void sim_disk_read(const struct sim_disk *disk, uint64_t offset, void *buffer, s
  * Write as into the cache; @durable: as into the medium. Writes are numbered in the order of these
  * calls. -ENOMEM.
  */
-int sim_disk_write(struct sim_disk *disk, uint64_t offset, const void *buffer, size_t length,
-	bool durable);
+int sim_disk_write(
+	struct sim_disk *disk, uint64_t offset, const void *buffer, size_t length, bool durable);
 /* Number of the latest write: what a flush submitted now covers. */
 uint64_t sim_disk_sequence(const struct sim_disk *disk);
 /* Make all writes up to number @sequence durable. */
 void sim_disk_flush(struct sim_disk *disk, uint64_t sequence);
 /* Lose the cache; @draw(owner, n) chooses, for each sector, which of n versions survives. */
-void sim_disk_power_cut(struct sim_disk *disk, uint64_t (*draw)(void *owner, uint64_t below),
-	void *owner);
+void sim_disk_power_cut(
+	struct sim_disk *disk, uint64_t (*draw)(void *owner, uint64_t below), void *owner);
 
 #endif

@@ -97,7 +97,7 @@ static void submit(struct world *world, struct world_io *io)
 {
 	struct sim *sim = (struct sim *)world;
 	uint64_t spread = sim->options.latency_max_ns - sim->options.latency_min_ns;
-	struct event event = { .io = io, .order = sim->order++ };
+	struct event event = {.io = io, .order = sim->order++};
 
 	assert(io->member < sim->options.disk_count);
 	assert(io->op == WORLD_FLUSH || io->length_bytes > 0);
@@ -235,8 +235,8 @@ static bool fault_concerns(const struct sim_fault *fault, const struct world_io 
 	if (fault->times == 0 || fault->disk != io->member || !(fault->ops & (1u << io->op)))
 		return false;
 	return io->op == WORLD_FLUSH ||
-		(io->offset_bytes < fault->offset_bytes + fault->length_bytes &&
-			fault->offset_bytes < io->offset_bytes + io->length_bytes);
+	       (io->offset_bytes < fault->offset_bytes + fault->length_bytes &&
+		       fault->offset_bytes < io->offset_bytes + io->length_bytes);
 }
 
 static int injected_error(struct sim *sim, const struct world_io *io)
@@ -288,8 +288,8 @@ static int fill(struct sim_disk *disk, const struct world_io *io, uint8_t byte)
 	while (done < io->length_bytes && r == 0) {
 		size_t step = min_u64(sizeof(block), io->length_bytes - done);
 
-		r = sim_disk_write(disk, io->offset_bytes + done, block, step,
-			io->flags & WORLD_FUA);
+		r = sim_disk_write(
+			disk, io->offset_bytes + done, block, step, io->flags & WORLD_FUA);
 		done += step;
 	}
 	return r;
@@ -382,7 +382,8 @@ void sim_power_cut(struct sim *sim)
 		if (io->op == WORLD_WRITE)
 			(void)write_vector(disk, io, false); /* lost anyway if memory is short */
 		else if (io->op == WORLD_ZERO || io->op == WORLD_DISCARD)
-			io->flags &= ~WORLD_FUA, (void)fill(disk, io, io->op == WORLD_ZERO ? 0 : 0xdd);
+			io->flags &= ~WORLD_FUA,
+				(void)fill(disk, io, io->op == WORLD_ZERO ? 0 : 0xdd);
 	}
 	sim->event_count = 0;
 	while (sim->timers != NULL)
@@ -396,8 +397,8 @@ void sim_disk_peek(struct sim *sim, unsigned disk, uint64_t offset, void *buffer
 	sim_disk_read(sim->disks[disk], offset, buffer, length);
 }
 
-void sim_disk_poke(struct sim *sim, unsigned disk, uint64_t offset, const void *buffer,
-	size_t length)
+void sim_disk_poke(
+	struct sim *sim, unsigned disk, uint64_t offset, const void *buffer, size_t length)
 {
 	if (sim_disk_write(sim->disks[disk], offset, buffer, length, true) < 0)
 		abort();

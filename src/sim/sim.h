@@ -50,8 +50,8 @@ struct sim_fault {
 	unsigned ops;
 	uint64_t offset_bytes;
 	uint64_t length_bytes; /* any overlap triggers it; FLUSH always overlaps */
-	int error;             /* negative errno that the request gets; a read or write does nothing */
-	unsigned times;        /* how often it fires; UINT32_MAX: for ever */
+	int error;      /* negative errno that the request gets; a read or write does nothing */
+	unsigned times; /* how often it fires; UINT32_MAX: for ever */
 };
 #define SIM_FAULTS_MAX 64
 /* -ENOSPC if there are SIM_FAULTS_MAX already. */
@@ -65,14 +65,14 @@ void sim_faults_clear(struct sim *sim);
 void sim_power_cut(struct sim *sim);
 
 /* What a read would return now; and change it behind everybody's back, durably. */
-void sim_disk_peek(struct sim *sim, unsigned disk, uint64_t offset_bytes, void *buffer,
-	size_t length);
-void sim_disk_poke(struct sim *sim, unsigned disk, uint64_t offset_bytes, const void *buffer,
-	size_t length);
+void sim_disk_peek(
+	struct sim *sim, unsigned disk, uint64_t offset_bytes, void *buffer, size_t length);
+void sim_disk_poke(
+	struct sim *sim, unsigned disk, uint64_t offset_bytes, const void *buffer, size_t length);
 
 struct sim_disk_counters {
 	uint64_t reads, writes, flushes, discards, zeros;
-	uint64_t iovecs; /* of reads and writes together */
+	uint64_t iovecs;            /* of reads and writes together */
 	uint64_t undurable_sectors; /* versions in the cache at this moment */
 };
 const struct sim_disk_counters *sim_disk_counters(struct sim *sim, unsigned disk);

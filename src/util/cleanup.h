@@ -35,11 +35,11 @@ static inline void cleanup_fclosep(FILE **file)
 #define _cleanup_close_ _cleanup_(cleanup_closep)
 #define _cleanup_fclose_ _cleanup_(cleanup_fclosep)
 
-#define steal_ptr(ptr)                                                                             \
-	({                                                                                         \
-		__typeof__(ptr) stolen_ = (ptr);                                                   \
-		(ptr) = NULL;                                                                      \
-		stolen_;                                                                           \
+#define steal_ptr(ptr)                           \
+	({                                       \
+		__typeof__(ptr) stolen_ = (ptr); \
+		(ptr) = NULL;                    \
+		stolen_;                         \
 	})
 
 static inline int steal_fd(int *fd)
