@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CONTROL_DETAIL_H
+#define STRAKE_CONTROL_DETAIL_H
+
+/*
+ * The detail JSON (docs/json.md) from the facts that every serving process has.
+ *
+ * Two steps, because the engine belongs to one thread (or one lock): detail_take() copies numbers
+ * there, allocating nothing; detail_make() builds the JSON anywhere.
+ */
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#include "engine/engine.h"
+#include "io/member.h"
+#include "md/assembly.h"
+
+struct detail_counters {
+	struct engine_counters total;
+	uint64_t array_bytes, stripe_bytes;
+	size_t engine_memory_bytes;
+	unsigned slot_count;
+	struct engine_slot_counters slots[GEOMETRY_SLOTS_MAX];
+};
+
+struct detail_partition {
+	unsigned number;
+	uint64_t start_bytes, length_bytes;
+	char node[64];
+};
+
+struct detail_facts {
+	const char *name;
+	const char *node;   /* the path to use */
+	const char *device; /* what lies underneath; NULL for nbd */
+	const char *export; /* "loop", "fuse", "nbd" */
+	const char *io;     /* reactor_kind() */
+	bool readonly;
+	bool persistent; /* false: there is no superblock (--build) */
+	const struct md_assembly *assembly;
+	struct member *const *members; /* by candidate index */
+	unsigned member_count;
+	uint64_t readahead_bytes;
+	size_t reactor_memory_bytes, export_memory_bytes;
+	const struct detail_partition *partitions;
+	unsigned partition_count;
+};
+
+/* Copy @engine's numbers; @slot_count as in the assembly. Call where the engine may be touched. */
+void detail_take(const struct engine *engine, unsigned slot_count, struct detail_counters *ret);
+
+/* The reply object, {"ok": true, …}; NULL if memory is out. */
+json_t *detail_make(const struct detail_facts *facts, const struct detail_counters *counters);
+
+/* {"ok": true}, and {"ok": false, "errno": N, "error": "words"}: the other replies. */
+json_t *detail_ok(void);
+json_t *detail_error(const struct fault *fault);
+
+#endif
