@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_EXPORT_NBD_NBD_ARRAY_H
+#define STRAKE_EXPORT_NBD_NBD_ARRAY_H
+
+/*
+ * The array behind the NBD plugin, from parameters to a running engine. It is opened in two steps
+ * because nbdkit forks in between: what a user can have got wrong is found before the fork, while
+ * the terminal still listens; what does not survive a fork (io_uring) is made after it.
+ */
+
+#include "export/nbd/shared_engine.h"
+#include "md/assembly.h"
+
+struct nbd_member {
+	char *path;            /* as the user named it, made absolute */
+	struct member *member; /* NULL until nbd_array_open(), unless it was inherited open */
+	struct md_super *super;
+};
+
+struct nbd_array {
+	/* Parameters. */
+	struct nbd_member *members;
+	unsigned member_count;
+	char *name; /* of the control socket, or NULL for none */
+	bool readonly;
+	bool sync_io;
+	struct md_assembly_options assemble;
+
+	/* From nbd_array_open() on. */
+	struct member **handles; /* as the reactor wants them: members[i].member */
+	struct md_candidate *candidates;
+	struct md_assembly *assembly;
+
+	/* From nbd_array_start() on. */
+	struct reactor *reactor;
+	struct engine *engine;
+	struct shared_engine *shared;
+};
+
+/* Add a member to open; @path is copied. -ENOMEM. */
+int nbd_array_add_path(struct nbd_array *array, const char *path);
+
+/*
+ * Open the members that are not open yet, exclusively, read their superblocks and assemble. Members
+ * that may not be written to make the array read-only. Writes nothing. The errors of member_open(),
+ * probe_read_super() and md_assemble().
+ */
+int nbd_array_open(struct nbd_array *array, struct fault *fault);
+
+/* Make reactor and engine. The errors of reactor_new() and engine_new(). */
+int nbd_array_start(struct nbd_array *array, struct fault *fault);
+
+/* Undo everything. No request may be in flight. */
+void nbd_array_close(struct nbd_array *array);
+
+#endif
