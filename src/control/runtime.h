@@ -25,5 +25,15 @@ void runtime_link(const char *name, char ret[PATH_MAX]);
 
 int runtime_socket(const char *name, char ret[PATH_MAX], struct fault *fault);
 int runtime_file(const char *name, char ret[PATH_MAX], struct fault *fault);
+/* DIR/NAME.links: the record of links in /dev that a running array has made (one "LINK TARGET" a
+ * line), so that those of a killed one can be told from anybody else's. */
+int runtime_links(const char *name, char ret[PATH_MAX], struct fault *fault);
+
+/*
+ * Remove what a killed process left of array @name: its socket, and what the exports know (dead
+ * FUSE mounts, loop devices, links). Nothing that is not provably ours, nothing of a running array.
+ * -EBUSY "already running"; or an errno with words if something in the way cannot be removed.
+ */
+int runtime_clean(const char *name, struct fault *fault);
 
 #endif

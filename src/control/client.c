@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/* The asking end of the control socket. */
+#include "control/control.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "control/runtime.h"
+#include "control/socket.h"
+#include "util/cleanup.h"
+
+#define EXIT_WAIT_MS 60000
+
+/*
+ * A descriptor of the serving process, taken before the question: when "stop" was answered, the
+ * process still has to flush and leave, and the caller shall find it gone. -1 if there is none to
+ * wait for (the process itself, in tests; kernels before 5.3).
+ */
+static int server_process(int fd, const json_t *request)
+{
+	const char *command = json_string_value(json_object_get(request, "command"));
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	if (command == NULL || strcmp(command, "stop") != 0)
+		return -1;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) < 0 || peer.pid == getpid())
+		return -1;
+	return (int)syscall(SYS_pidfd_open, peer.pid, 0);
+}
+
+static int wait_for_exit(int pidfd, const char *name, struct fault *fault)
+{
+	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+	int r;
+
+	do {
+		r = poll(&fd, 1, EXIT_WAIT_MS);
+	} while (r < 0 && errno == EINTR);
+	if (r > 0)
+		return 0;
+	return fault_set(fault, r < 0 ? -errno : -ETIMEDOUT,
+		"array %s: stopped, but its process has not ended after %d seconds", name,
+		EXIT_WAIT_MS / 1000);
+}
+
+static int judge_reply(json_t *reply, const char *name, struct fault *fault)
+{
+	const char *words = json_string_value(json_object_get(reply, "error"));
+	int error = (int)json_integer_value(json_object_get(reply, "errno"));
+
+	if (json_is_true(json_object_get(reply, "ok")))
+		return 0;
+	return fault_set(fault, error > 0 ? -error : -EBADMSG, "%s",
+		words != NULL ? words : "the array's process sent an answer without words");
+}
+
+static int no_such_array(const char *name, int r, struct fault *fault)
+{
+	if (r == -ENOENT || r == -ECONNREFUSED)
+		return fault_set(fault, -ENOENT,
+			"array %s: not running; strake status lists the running ones", name);
+	return r;
+}
+
+int control_call(const char *name, json_t *request, json_t **ret, struct fault *fault)
+{
+	_cleanup_close_ int fd = -1, pidfd = -1;
+	json_t *reply = NULL;
+	int r;
+
+	fd = control_socket(name, false, fault);
+	if (fd < 0)
+		return no_such_array(name, fd, fault);
+	pidfd = server_process(fd, request);
+	r = control_send(fd, request);
+	if (r == 0)
+		r = control_receive(fd, CONTROL_LINE_MAX, &reply);
+	if (r < 0)
+		return fault_set(fault, r, "array %s: its process (socket %s.sock) does not answer: "
+			"%s", name, name, strerror(-r));
+	r = judge_reply(reply, name, fault);
+	if (r == 0 && pidfd >= 0)
+		r = wait_for_exit(pidfd, name, fault);
+	if (r < 0)
+		json_decref(reply);
+	else
+		*ret = reply;
+	return r;
+}
+
+/* The array name in a directory entry NAME.sock; false if it is none. */
+static bool socket_name(const char *entry, char name[NAME_MAX])
+{
+	size_t length = strlen(entry);
+
+	if (length <= 5 || length >= NAME_MAX || strcmp(entry + length - 5, ".sock") != 0)
+		return false;
+	memcpy(name, entry, length - 5);
+	name[length - 5] = '\0';
+	return true;
+}
+
+static bool is_running(const char *name)
+{
+	_cleanup_close_ int fd = control_socket(name, false, NULL);
+
+	return fd >= 0;
+}
+
+static int not_dot(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+int control_list(json_t **ret, struct fault *fault)
+{
+	struct dirent **entries = NULL;
+	char dir[PATH_MAX], name[NAME_MAX];
+	json_t *list;
+	int count, r = runtime_dir(dir, fault);
+
+	if (r < 0)
+		return r;
+	count = scandir(dir, &entries, not_dot, alphasort);
+	if (count < 0)
+		return fault_set(fault, -errno, "runtime directory %s: %s", dir, strerror(errno));
+	list = json_array();
+	for (int i = 0; i < count; i++) {
+		if (socket_name(entries[i]->d_name, name) && is_running(name) &&
+			json_array_append_new(list, json_string(name)) < 0)
+			r = fault_set(fault, -ENOMEM, "out of memory");
+		free(entries[i]);
+	}
+	free(entries);
+	if (r < 0)
+		json_decref(list);
+	else
+		*ret = list;
+	return r;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+#include "control/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "control/detail.h"
+#include "control/runtime.h"
+#include "control/socket.h"
+#include "util/cleanup.h"
+
+#define REQUEST_BYTES_MAX (64u << 10)
+#define CLIENT_SECONDS_MAX 5 /* a client that says nothing may not keep the others waiting longer */
+
+struct control_server {
+	json_t *(*handle)(void *owner, json_t *request);
+	void *owner;
+	int listen_fd;
+	int stop_fd; /* eventfd */
+	pthread_t thread;
+	char path[PATH_MAX];
+	dev_t device; /* of the socket file: only our own is removed */
+	ino_t inode;
+};
+
+static json_t *answer(struct control_server *server, int fd)
+{
+	struct fault fault = { 0 };
+	json_t *request = NULL, *reply;
+	int r = control_receive(fd, REQUEST_BYTES_MAX, &request);
+
+	if (r < 0) {
+		fault_set(&fault, r, "control socket: the request is no JSON object on one line: %s",
+			strerror(-r));
+		return r == -ENODATA ? NULL : detail_error(&fault);
+	}
+	reply = server->handle(server->owner, request);
+	json_decref(request);
+	return reply;
+}
+
+static void serve_client(struct control_server *server, int fd)
+{
+	const struct timeval limit = { .tv_sec = CLIENT_SECONDS_MAX };
+	json_t *reply;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+	reply = answer(server, fd);
+	if (reply != NULL)
+		(void)control_send(fd, reply); /* a client that left does not hear it */
+	json_decref(reply);
+}
+
+static void *serve(void *argument)
+{
+	struct control_server *server = argument;
+	struct pollfd fds[2] = {
+		{ .fd = server->stop_fd, .events = POLLIN },
+		{ .fd = server->listen_fd, .events = POLLIN },
+	};
+
+	for (;;) {
+		_cleanup_close_ int client = -1;
+
+		if (poll(fds, 2, -1) < 0)
+			continue; /* EINTR; nothing else can be wrong with these two */
+		if (fds[0].revents != 0)
+			return NULL;
+		client = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (client >= 0)
+			serve_client(server, client);
+	}
+}
+
+int control_lock(struct fault *fault)
+{
+	_cleanup_close_ int fd = -1;
+	char dir[PATH_MAX];
+	int r = runtime_dir(dir, fault);
+
+	if (r < 0)
+		return r;
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX) < 0)
+		return fault_set(fault, -errno, "runtime directory %s: cannot lock it: %s", dir,
+			strerror(errno));
+	return steal_fd(&fd);
+}
+
+/* A socket file whose owner is dead refuses connections: then, and only then, it is removed. */
+int control_clean_socket(const char *name, struct fault *fault)
+{
+	_cleanup_close_ int fd = -1;
+	struct fault connect_fault = { 0 };
+	char path[PATH_MAX];
+	struct stat st;
+	int r = runtime_socket(name, path, fault);
+
+	if (r < 0)
+		return r;
+	fd = control_socket(name, false, &connect_fault);
+	if (fd >= 0)
+		return fault_set(fault, -EBUSY, "array %s: already running; strake stop %s ends it",
+			name, name);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd != -ECONNREFUSED || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
+		return fault_set(fault, fd, "%s", connect_fault.text);
+	if (unlink(path) < 0 && errno != ENOENT)
+		return fault_set(fault, -errno, "array %s: stale socket %s: cannot remove it: %s",
+			name, path, strerror(errno));
+	return 0;
+}
+
+static void free_server(struct control_server *server)
+{
+	if (server == NULL)
+		return;
+	if (server->listen_fd >= 0)
+		close(server->listen_fd);
+	if (server->stop_fd >= 0)
+		close(server->stop_fd);
+	free(server);
+}
+
+static void free_serverp(struct control_server **server)
+{
+	free_server(*server);
+}
+
+static int listen_on(struct control_server *server, const char *name, struct fault *fault)
+{
+	/* Between bind and listen our socket looks stale: nobody may look. */
+	_cleanup_close_ int lock = control_lock(fault);
+	struct stat st;
+	int r = lock < 0 ? lock : control_clean_socket(name, fault);
+
+	if (r == 0)
+		r = runtime_socket(name, server->path, fault);
+	if (r < 0)
+		return r;
+	server->listen_fd = control_socket(name, true, fault);
+	if (server->listen_fd < 0)
+		return server->listen_fd;
+	if (stat(server->path, &st) < 0 || listen(server->listen_fd, 16) < 0)
+		return fault_set(fault, -errno, "array %s: socket %s: %s", name, server->path,
+			strerror(errno));
+	server->device = st.st_dev;
+	server->inode = st.st_ino;
+	server->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (server->stop_fd < 0)
+		return fault_set(fault, -errno, "array %s: eventfd: %s", name, strerror(errno));
+	return 0;
+}
+
+static void remove_socket(const struct control_server *server)
+{
+	struct stat st;
+
+	if (lstat(server->path, &st) == 0 && st.st_dev == server->device &&
+		st.st_ino == server->inode)
+		(void)unlink(server->path); /* gone already: as wanted */
+}
+
+int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t *request),
+	void *owner, struct control_server **ret, struct fault *fault)
+{
+	_cleanup_(free_serverp) struct control_server *server = calloc(1, sizeof(*server));
+	int r;
+
+	if (server == NULL)
+		return fault_set(fault, -ENOMEM, "array %s: out of memory", name);
+	server->handle = handle;
+	server->owner = owner;
+	server->listen_fd = server->stop_fd = -1;
+	r = listen_on(server, name, fault);
+	if (r < 0) {
+		remove_socket(server); /* matches only if we had bound it */
+		return r;
+	}
+	r = -pthread_create(&server->thread, NULL, serve, server);
+	if (r < 0) {
+		remove_socket(server);
+		return fault_set(fault, r, "array %s: cannot start a thread: %s", name,
+			strerror(-r));
+	}
+	*ret = steal_ptr(server);
+	return 0;
+}
+
+void control_server_stop(struct control_server *server)
+{
+	const uint64_t one = 1;
+
+	if (server == NULL)
+		return;
+	if (write(server->stop_fd, &one, sizeof(one)) != sizeof(one))
+		abort(); /* an eventfd takes its first 8 bytes, or our own memory is damaged */
+	(void)pthread_join(server->thread, NULL); /* our own, joinable thread */
+	remove_socket(server);
+	free_server(server);
+}
