@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/members.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "engine/engine.h"
+#include "geometry/geometry.h"
+#include "probe/probe.h"
+#include "util/cleanup.h"
+
+static int refuse_same(const struct member_set *set, unsigned index, struct fault *fault)
+{
+	unsigned i;
+
+	for (i = 0; i < index; i++) {
+		if (member_is_same(set->members[i], set->members[index]))
+			return fault_set(fault, -EINVAL,
+				"%s and %s are the same device: a device can be a member only once; nothing "
+				"was done", set->members[i]->path, set->members[index]->path);
+	}
+	return 0;
+}
+
+static int open_all(struct member_set *set, char *const *paths, unsigned count, unsigned flags,
+	struct fault *fault)
+{
+	int r = 0;
+
+	*set = (struct member_set){.members = calloc(count + 1, sizeof(*set->members))};
+	if (set->members == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for %u members", count);
+	while (r == 0 && set->count < count) {
+		r = member_open(paths[set->count], flags, &set->members[set->count], fault);
+		if (r < 0)
+			break;
+		set->count++;
+		r = refuse_same(set, set->count - 1, fault);
+	}
+	if (r < 0)
+		member_set_close(set);
+	return r;
+}
+
+/*
+ * First without taking anything: a device named twice would otherwise be refused as "in use", by
+ * ourselves.
+ */
+int member_set_open(struct member_set *set, char *const *paths, unsigned count, unsigned flags,
+	struct fault *fault)
+{
+	int r;
+
+	r = open_all(set, paths, count, MEMBER_READONLY | MEMBER_BUFFERED, fault);
+	if (r < 0)
+		return r;
+	member_set_close(set);
+	return open_all(set, paths, count, flags, fault);
+}
+
+void member_set_close(struct member_set *set)
+{
+	unsigned i;
+
+	for (i = 0; i < set->count; i++)
+		member_close(set->members[i]);
+	free(set->members);
+	free(set->supers);
+	*set = (struct member_set){NULL, NULL, 0};
+}
+
+int member_set_read(struct member_set *set, struct fault *fault)
+{
+	unsigned i;
+	int r;
+
+	set->supers = calloc(set->count + 1, sizeof(*set->supers));
+	if (set->supers == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for %u superblocks", set->count);
+	for (i = 0; i < set->count; i++) {
+		r = probe_read_super(set->members[i], &set->supers[i], fault);
+		if (r == -ENODATA)
+			return fault_set(fault, r,
+				"no md superblock on %s: it is no member of an array ('strake examine %s' "
+				"looks closer)", set->members[i]->path, set->members[i]->path);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int member_set_assemble(const struct member_set *set, const struct md_assembly_options *options,
+	struct md_assembly **ret, struct fault *fault)
+{
+	_cleanup_free_ struct md_candidate *candidates = NULL;
+	_cleanup_free_ struct md_assembly *assembly = NULL;
+	unsigned i;
+	int r;
+
+	candidates = calloc(set->count + 1, sizeof(*candidates));
+	assembly = calloc(1, sizeof(*assembly));
+	if (candidates == NULL || assembly == NULL)
+		return fault_set(fault, -ENOMEM, "no memory to assemble %u members", set->count);
+	for (i = 0; i < set->count; i++) {
+		candidates[i].path = set->members[i]->path;
+		candidates[i].device_sectors = set->members[i]->size_bytes / MD_SECTOR;
+		candidates[i].super = &set->supers[i];
+	}
+	r = md_assemble(candidates, set->count, options, assembly, fault);
+	if (r == 0)
+		r = assembly_check(assembly, fault);
+	if (r < 0)
+		return r;
+	*ret = steal_ptr(assembly);
+	return 0;
+}
+
+int assembly_check(const struct md_assembly *assembly, struct fault *fault)
+{
+	_cleanup_free_ uint64_t *bytes = calloc(assembly->slot_count + 1, sizeof(*bytes));
+	struct geometry_config config = {assembly->level, assembly->layout, assembly->chunk_bytes,
+		assembly->slot_count, bytes};
+	struct geometry *geometry;
+	unsigned i;
+	int r;
+
+	if (bytes == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for %u slots", assembly->slot_count);
+	for (i = 0; i < assembly->slot_count; i++)
+		bytes[i] = assembly->slots[i].data_bytes;
+	r = geometry_new(&config, &geometry, fault);
+	if (r == 0)
+		geometry_free(geometry);
+	return r;
+}
+
+void assembly_slots(const struct md_assembly *assembly, struct engine_slot *slots)
+{
+	unsigned i;
+
+	for (i = 0; i < assembly->slot_count; i++) {
+		slots[i].member = (unsigned)assembly->slots[i].candidate;
+		slots[i].data_offset_bytes = assembly->slots[i].data_offset_bytes;
+		slots[i].data_bytes = assembly->slots[i].data_bytes;
+	}
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CLI_OPTIONS_H
+#define STRAKE_CLI_OPTIONS_H
+
+/*
+ * The command line, parsed. One table of options (options.c) feeds the parser, --help, the bash
+ * completion and the manual page's list of options.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "md/super.h"
+#include "util/fault.h"
+
+enum cli_mode {
+	CLI_NONE,
+	CLI_CREATE,
+	CLI_ASSEMBLE,
+	CLI_BUILD,
+	CLI_DETAIL,
+	CLI_EXAMINE,
+	CLI_STOP,
+	CLI_ZERO,
+	CLI_QUERY,
+	CLI_STATUS,
+	CLI_CAT,
+	CLI_PARTPROBE,
+	CLI_READAHEAD,
+	CLI_MODES,
+};
+
+enum cli_export {
+	CLI_EXPORT_AUTO,
+	CLI_EXPORT_FUSE,
+	CLI_EXPORT_LOOP,
+	CLI_EXPORT_NBD,
+	CLI_EXPORT_NONE, /* metadata only, nothing runs */
+};
+
+#define CLI_DEFAULT UINT64_MAX /* "not said" for the 64-bit numbers below; as MD_PLAN_DEFAULT */
+#define CLI_ROWS_MAX 128
+
+struct cli_options {
+	enum cli_mode mode;
+	char **words;    /* what is no option, in order; the strings are argv's */
+	unsigned word_count;
+	char **scan_in;  /* values of --scan-in */
+	unsigned scan_in_count;
+	/* create, assemble, build: the first word, if it names an array, and the words behind it. */
+	const char *array;
+	char **members;
+	unsigned member_count;
+
+	const char *level_text;
+	int level;
+	uint64_t raid_devices; /* CLI_DEFAULT: count the members */
+	uint64_t chunk_bytes;
+	const char *layout_text;
+	uint64_t layout; /* md's number for the level */
+	bool metadata_given;
+	enum md_version version;
+	const char *name;
+	const char *homehost; /* NULL: not said */
+	char host[256];       /* this host's name; filled by cli_main() */
+	bool uuid_given;
+	uint8_t uuid[16];
+	uint64_t data_offset_bytes;
+	uint64_t size_bytes;
+	uint32_t update_layout; /* --update=layout-…: GEOMETRY_RAID0_… */
+	bool assume_clean, run, force, readonly, scan, verbose, quiet, brief, json, test;
+	enum cli_export export;
+	const char *nbd_path;
+	bool export_form; /* --export of --detail and --examine: KEY=value lines */
+	uint64_t readahead_bytes;
+	bool sync_io;
+	uint64_t offset_bytes, length_bytes;
+	bool help, version_wanted;
+	const char *completion;
+
+	bool used[CLI_ROWS_MAX]; /* by row of the table: was it given? */
+};
+
+/*
+ * Parse @argv in either grammar. 0; -EINVAL for a usage error (exit code 2); -EOPNOTSUPP for what
+ * strake knows of but cannot do yet (exit code 1); -ENOMEM. @ret is to be freed in all cases.
+ */
+int cli_options_parse(int argc, char *const *argv, struct cli_options *ret, struct fault *fault);
+void cli_options_free(struct cli_options *options);
+
+/* --help, for the mode if one was given; the completion script; the manual page's option list. */
+void cli_help(enum cli_mode mode, FILE *out);
+int cli_completion(const char *kind, FILE *out, struct fault *fault);
+
+#endif

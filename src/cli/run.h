@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CLI_RUN_H
+#define STRAKE_CLI_RUN_H
+
+/* The commands. Each prints what it has to say and returns the program's exit code. */
+
+#include "cli/options.h"
+
+int cli_main(int argc, char *const *argv);
+
+int cli_create(const struct cli_options *options);
+int cli_assemble(const struct cli_options *options);
+int cli_build(const struct cli_options *options);
+int cli_stop(const struct cli_options *options);
+int cli_zero(const struct cli_options *options);
+int cli_cat(const struct cli_options *options);
+int cli_partprobe(const struct cli_options *options);
+int cli_readahead(const struct cli_options *options);
+
+/* --homehost, or this host's name; NULL for none. */
+const char *cli_homehost(const struct cli_options *options);
+
+#endif

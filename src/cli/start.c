@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/start.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/run.h"
+#include "cli/say.h"
+#include "control/array.h"
+#include "control/control.h"
+
+static int ping(const char *name, struct fault *fault)
+{
+	json_t *request = json_pack("{s:s}", "command", "ping"), *reply = NULL;
+	int r;
+
+	r = control_call(name, request, &reply, fault);
+	json_decref(request);
+	json_decref(reply);
+	return r;
+}
+
+int start_possible(const char *name, struct fault *fault)
+{
+	char directory[PATH_MAX];
+	int r;
+
+	r = runtime_dir(directory, fault);
+	if (r < 0)
+		return r;
+	if (access(directory, W_OK | X_OK) < 0)
+		return fault_set(fault, -errno,
+			"%s: cannot write there (%s), and running arrays keep their sockets in it; "
+			"STRAKE_RUNTIME_DIR chooses another directory", directory, strerror(errno));
+	r = ping(name, fault);
+	if (r == -ENOENT)
+		return 0;
+	return fault_set(fault, -EBUSY,
+		"an array of the name %s is running already; stop it first ('strake stop %s') or "
+		"choose another name", name, name);
+}
+
+const char *start_bare_name(const char *name)
+{
+	const char *number = name + 2;
+
+	if (strncmp(name, "md", 2) != 0 || *number == '\0')
+		return name;
+	return number[strspn(number, "0123456789")] == '\0' ? number : name;
+}
+
+static void say_started(const struct start *start, const char *node)
+{
+	char link[PATH_MAX];
+
+	runtime_link(start->name, link);
+	if (strcmp(node, link) == 0) {
+		say("array %s started.", node);
+		return;
+	}
+	say("array %s started: use %s", start->name, node);
+	if (start->options->export != CLI_EXPORT_AUTO)
+		return;
+	if (geteuid() != 0)
+		say("it is a file (FUSE): only root can make it a block device");
+	else
+		say("it is not the block device %s: no loop device could be attached", link);
+}
+
+int start_array(const struct start *start, struct fault *fault)
+{
+	static const enum array_export exports[] = {
+		[CLI_EXPORT_AUTO] = ARRAY_EXPORT_AUTO,
+		[CLI_EXPORT_FUSE] = ARRAY_EXPORT_FUSE,
+		[CLI_EXPORT_LOOP] = ARRAY_EXPORT_LOOP,
+		[CLI_EXPORT_NBD] = ARRAY_EXPORT_NBD,
+	};
+	const struct cli_options *options = start->options;
+	struct array_options array = {
+		.name = start->name,
+		.readonly = options->readonly,
+		.export = exports[options->export],
+		.nbd_path = options->nbd_path,
+		.readahead_bytes = options->readahead_bytes,
+		.sync_io = options->sync_io,
+		.persistent = start->persistent,
+	};
+	char node[PATH_MAX];
+	int r;
+
+	r = array_start(start->assembly, start->set->members, start->set->count, &array, node, fault);
+	if (r < 0)
+		return r;
+	if (!options->quiet)
+		say_started(start, node);
+	return 0;
+}
+
+const char *cli_homehost(const struct cli_options *options)
+{
+	if (options->homehost != NULL)
+		return strcmp(options->homehost, "<none>") == 0 ? NULL : options->homehost;
+	return options->host[0] == '\0' ? NULL : options->host;
+}

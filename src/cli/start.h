@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CLI_START_H
+#define STRAKE_CLI_START_H
+
+/* What create, assemble and build have in common at their end: an array begins to run. */
+
+#include "cli/members.h"
+#include "control/runtime.h"
+
+/* May an array @name be started here: is the directory usable, and does no such array run? */
+int start_possible(const char *name, struct fault *fault);
+
+struct start {
+	const struct cli_options *options;
+	const struct md_assembly *assembly;
+	const struct member_set *set;
+	const char *name;
+	bool persistent;
+};
+
+/* Start it and say so. */
+int start_array(const struct start *start, struct fault *fault);
+
+/* The name in the superblock that goes with the running name: "md0" → "0", "data" → "data". */
+const char *start_bare_name(const char *name);
+
+#endif
