@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Helpers of the whole-system tests: POSIX sh, to be sourced as `. "${0%/*}/../lib.sh"`.
 #
 # A script prints `ok - what` or `not ok - what` for each thing it looked at and ends with
@@ -15,6 +16,7 @@ TESTS=$(cd "$(dirname "$0")/.." && pwd)
 BUILD=$(realpath "${BUILD:-$TESTS/../build}")
 STRAKE=$(realpath "${STRAKE:-$BUILD/strake}")
 PATTERN=$(realpath "${PATTERN:-$BUILD/tests/pattern}")
+SUPEREDIT=$(realpath "${SUPEREDIT:-$BUILD/tests/superedit}")
 T=$(mktemp -d "${TMPDIR:-/tmp}/strake-test.XXXXXX") || exit 1
 STRAKE_RUNTIME_DIR=$T/run
 export STRAKE_RUNTIME_DIR
@@ -260,6 +262,40 @@ create_pair() {
 	shift
 	runs "create $create_name" create "$create_name" --level 0 --raid-devices 2 --export=none \
 		"$@" d0 d1
+}
+
+# super_at FILE METADATA: the byte where its superblock starts (specification 1.1 and 2.1).
+super_at() {
+	super_sectors=$(($(stat -Lc %s "$1") / 512))
+	case $2 in
+	0.90) echo $((((super_sectors & ~127) - 128) * 512)) ;;
+	1.0) echo $((((super_sectors - 16) & ~7) * 512)) ;;
+	1.1) echo 0 ;;
+	1.2) echo 4096 ;;
+	esac
+}
+
+# Nothing of array $1 may be left: socket, file, mount, process, link.
+nothing_left() {
+	[ ! -e "$STRAKE_RUNTIME_DIR/$1.sock" ] && [ ! -e "$STRAKE_RUNTIME_DIR/$1" ] &&
+		[ -z "$(our_mounts)" ] && until_true 5 no_daemons && [ -z "$(our_loops)" ] &&
+		[ ! -L "/dev/$1" ] && [ ! -L "/dev/md/$1" ]
+}
+
+no_daemons() {
+	[ -z "$(our_daemons)" ]
+}
+
+# requires_nobody: to run as an ordinary user one must be root, and be able to see the program then.
+requires_nobody() {
+	requires_root
+	requires setpriv
+	chmod 755 "$T"
+	as_nobody test -x "$STRAKE" || skip "an ordinary user cannot reach $STRAKE"
+}
+
+as_nobody() {
+	setpriv --reuid=nobody --regid=nogroup --clear-groups "$@"
 }
 
 cd "$T" || exit 1

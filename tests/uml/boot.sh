@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Booting user-mode-linux with the real md in it. Sourced after lib.sh.
 
 UML_XSTATE=${UML_XSTATE:-$BUILD/tests/libumlxstate.so}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The matrix of arrays that md and strake must agree on, one per line:
 # NAME LEVEL METADATA MEMBERS SIZES-IN-KiB(comma) CHUNK-IN-KiB(0: none said) LAYOUT(-: none said)
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Against the real md, both ways, in two boots of user-mode-linux: arrays that strake makes and fills
 # are assembled, verified and described by md; arrays that md makes and fills are read by strake.
 # The texts of both sides and the bytes of the superblocks are compared.
