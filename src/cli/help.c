@@ -21,26 +21,26 @@ static void print_names(const struct option_row *row, FILE *out)
 	if (row->letter != 0)
 		(void)fprintf(out, "  -%c, %-24s ", row->letter, text);
 	else
-		(void)fprintf(out, "      %-24s ", text);
+		(void)fprintf(out, "      %-24s", text);
 }
 
 /* The help text without the manual page's marks, folded behind the names. */
 static void print_help_text(const char *help, FILE *out)
 {
-	size_t column = 31;
+	size_t column = 30;
 
 	while (*help != '\0') {
 		size_t length = strcspn(help, " "), i;
 
 		if (column + length > 96) {
-			(void)fprintf(out, "\n%31s", "");
-			column = 31;
+			(void)fprintf(out, "\n%30s", "");
+			column = 30;
 		}
+		(void)fputc(' ', out);
 		for (i = 0; i < length; i++) {
 			if (help[i] != '*')
 				(void)fputc(help[i], out);
 		}
-		(void)fputc(' ', out);
 		column += length + 1;
 		help += length + (help[length] == ' ');
 	}

@@ -50,22 +50,18 @@ const char *start_bare_name(const char *name)
 	return number[strspn(number, "0123456789")] == '\0' ? number : name;
 }
 
-static void say_started(const struct start *start, const char *node)
+/* @note: what the export has to say, for example why it is not the one people may expect. */
+static void say_started(const char *name, const char *node, const char *note)
 {
 	char link[PATH_MAX];
 
-	runtime_link(start->name, link);
-	if (strcmp(node, link) == 0) {
+	runtime_link(name, link);
+	if (strcmp(node, link) == 0)
 		say("array %s started.", node);
-		return;
-	}
-	say("array %s started: use %s", start->name, node);
-	if (start->options->export != CLI_EXPORT_AUTO)
-		return;
-	if (geteuid() != 0)
-		say("it is a file (FUSE): only root can make it a block device");
 	else
-		say("it is not the block device %s: no loop device could be attached", link);
+		say("array %s started: use %s", name, node);
+	if (note[0] != '\0')
+		say("%s", note);
 }
 
 int start_array(const struct start *start, struct fault *fault)
@@ -93,7 +89,7 @@ int start_array(const struct start *start, struct fault *fault)
 	if (r < 0)
 		return r;
 	if (!options->quiet)
-		say_started(start, node);
+		say_started(start->name, node, fault->text);
 	return 0;
 }
 

@@ -18,7 +18,7 @@ struct start {
 	bool persistent;
 };
 
-/* Start it and say so. */
+/* Start it and say so. @fault must not be NULL: an export's note travels in it. */
 int start_array(const struct start *start, struct fault *fault);
 
 /* The name in the superblock that goes with the running name: "md0" → "0", "data" → "data". */
