@@ -91,15 +91,13 @@ static int assemble(struct nbd_array *array, struct fault *fault)
 	unsigned i;
 
 	array->candidates = calloc(array->member_count, sizeof(*array->candidates));
-	array->handles = calloc(array->member_count, sizeof(*array->handles));
 	array->assembly = malloc(sizeof(*array->assembly));
-	if (array->candidates == NULL || array->handles == NULL || array->assembly == NULL)
+	if (array->candidates == NULL || array->assembly == NULL)
 		return fault_set(fault, -ENOMEM, "out of memory for %u members",
 			array->member_count);
 	for (i = 0; i < array->member_count; i++) {
 		struct nbd_member *member = &array->members[i];
 
-		array->handles[i] = member->member;
 		array->candidates[i] = (struct md_candidate){
 			.path = member->path,
 			.device_sectors = member->member->size_bytes / MD_SECTOR,
@@ -115,9 +113,10 @@ int nbd_array_open(struct nbd_array *array, struct fault *fault)
 	unsigned i;
 	int r;
 
+	if (array->assembly != NULL)
+		return 0;
+	array->persistent = true;
 	for (i = 0; i < array->member_count; i++) {
-		if (array->members[i].member != NULL)
-			continue;
 		r = refuse_same(array, i, fault);
 		if (r == 0)
 			r = open_one(array, &array->members[i], fault);
@@ -130,6 +129,19 @@ int nbd_array_open(struct nbd_array *array, struct fault *fault)
 			return r;
 	}
 	return assemble(array, fault);
+}
+
+static int list_handles(struct nbd_array *array, struct fault *fault)
+{
+	unsigned i;
+
+	array->handles = calloc(array->member_count, sizeof(*array->handles));
+	if (array->handles == NULL)
+		return fault_set(fault, -ENOMEM, "out of memory for %u members",
+			array->member_count);
+	for (i = 0; i < array->member_count; i++)
+		array->handles[i] = array->members[i].member;
+	return 0;
 }
 
 static int start_engine(struct nbd_array *array, struct fault *fault)
@@ -161,17 +173,18 @@ static int start_engine(struct nbd_array *array, struct fault *fault)
 
 int nbd_array_start(struct nbd_array *array, struct fault *fault)
 {
-	const struct reactor_options options = {
-		.members = array->handles,
+	struct reactor_options options = {
 		.member_count = array->member_count,
 		.io_max = MEMBER_IO_MAX,
 		.sync = array->sync_io,
 	};
-	int r = reactor_new(&options, &array->reactor, fault);
+	int r = list_handles(array, fault);
 
-	if (r < 0)
-		return r;
-	r = start_engine(array, fault);
+	options.members = array->handles;
+	if (r == 0)
+		r = reactor_new(&options, &array->reactor, fault);
+	if (r == 0)
+		r = start_engine(array, fault);
 	if (r < 0)
 		return r;
 	r = shared_engine_new(array->engine, array->reactor, &array->shared);
@@ -200,6 +213,7 @@ void nbd_array_close(struct nbd_array *array)
 	free(array->handles);
 	free(array->candidates);
 	free(array->assembly);
+	free(array->super);
 	free(array->name);
 	*array = (struct nbd_array){ 0 };
 }

@@ -13,8 +13,8 @@
 
 struct nbd_member {
 	char *path;            /* as the user named it, made absolute */
-	struct member *member; /* NULL until nbd_array_open(), unless it was inherited open */
-	struct md_super *super;
+	struct member *member; /* NULL until nbd_array_open(), unless it was handed over */
+	struct md_super *super; /* NULL if it was handed over */
 };
 
 struct nbd_array {
@@ -24,12 +24,14 @@ struct nbd_array {
 	char *name; /* of the control socket, or NULL for none */
 	bool readonly;
 	bool sync_io;
+	bool persistent; /* there are superblocks */
 	struct md_assembly_options assemble;
 
 	/* From nbd_array_open() on. */
 	struct member **handles; /* as the reactor wants them: members[i].member */
 	struct md_candidate *candidates;
 	struct md_assembly *assembly;
+	struct md_super *super; /* the assembly's, if that was handed over */
 
 	/* From nbd_array_start() on. */
 	struct reactor *reactor;
@@ -41,9 +43,9 @@ struct nbd_array {
 int nbd_array_add_path(struct nbd_array *array, const char *path);
 
 /*
- * Open the members that are not open yet, exclusively, read their superblocks and assemble. Members
- * that may not be written to make the array read-only. Writes nothing. The errors of member_open(),
- * probe_read_super() and md_assemble().
+ * Open the members exclusively, read their superblocks and assemble; nothing to do if all that was
+ * handed over. Members that may not be written to make the array read-only. Writes nothing. The
+ * errors of member_open(), probe_read_super() and md_assemble().
  */
 int nbd_array_open(struct nbd_array *array, struct fault *fault);
 

@@ -12,11 +12,15 @@
 #include <nbdkit-plugin.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "control/runtime.h"
+#include "export/nbd/handover.h"
 #include "export/nbd/nbd_array.h"
+#include "export/nbd/nbd_control.h"
 #include "util/cleanup.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -25,6 +29,9 @@
 
 /* nbdkit's callbacks carry no context that exists before a client does. */
 static struct nbd_array array;
+static struct nbd_control *control; /* if the array has a name */
+static char *socket_path; /* of an array that strake started: removed at the end */
+static int handover_fd = -1;
 
 static int set_layout(const char *value)
 {
@@ -62,13 +69,30 @@ static int add_member(const char *value)
 	return 0;
 }
 
+static int report(const struct fault *fault)
+{
+	nbdkit_error("%s", fault->text);
+	nbdkit_set_error(-fault->error);
+	return -1;
+}
+
+static int set_text(const char *key, const char *value, char **ret)
+{
+	free(*ret);
+	*ret = strdup(value);
+	if (*ret == NULL)
+		nbdkit_error("%s=%s: out of memory", key, value);
+	return *ret == NULL ? -1 : 0;
+}
+
 static int set_name(const char *value)
 {
-	free(array.name);
-	array.name = strdup(value);
-	if (array.name == NULL)
-		nbdkit_error("name=%s: out of memory", value);
-	return array.name == NULL ? -1 : 0;
+	struct fault fault = { 0 };
+	char name[NAME_MAX];
+
+	if (runtime_name(value, name, &fault) < 0)
+		return report(&fault);
+	return set_text("name", name, &array.name);
 }
 
 static int strake_config(const char *key, const char *value)
@@ -85,13 +109,17 @@ static int strake_config(const char *key, const char *value)
 		return set_bool(value, &array.sync_io);
 	if (strcmp(key, "force") == 0)
 		return set_bool(value, &array.assemble.force);
+	if (strcmp(key, "handover") == 0) /* these two: from strake itself, see nbd_export.c */
+		return nbdkit_parse_int(key, value, &handover_fd);
+	if (strcmp(key, "socket") == 0)
+		return set_text(key, value, &socket_path);
 	nbdkit_error("%s=%s: no such parameter; --help lists them", key, value);
 	return -1;
 }
 
 static int strake_config_complete(void)
 {
-	if (array.member_count > 0)
+	if (array.member_count > 0 || handover_fd >= 0)
 		return 0;
 	nbdkit_error("no member named; say member=PATH for each device or image of the array");
 	return -1;
@@ -106,40 +134,90 @@ static int strake_config_complete(void)
 	"sync=BOOL     Plain reads and writes instead of io_uring.\n"                             \
 	"force=BOOL    Assemble in spite of contradictions between members."
 
-static int report(const struct fault *fault)
+static const char *array_name(void)
 {
-	nbdkit_error("%s", fault->text);
-	nbdkit_set_error(-fault->error);
-	return -1;
+	if (array.name != NULL)
+		return array.name;
+	return array.assembly->super->name[0] != '\0' ? array.assembly->super->name : "strake";
 }
 
 static int strake_get_ready(void)
 {
 	struct fault fault = { 0 };
+	int r;
 
-	return nbd_array_open(&array, &fault) < 0 ? report(&fault) : 0;
+	if (handover_fd >= 0)
+		r = handover_read(handover_fd, &array, &fault);
+	else
+		r = nbd_array_open(&array, &fault);
+	return r < 0 ? report(&fault) : 0;
+}
+
+/*
+ * strake reads what we say on the standard descriptors until this byte; then they are let go, like
+ * those of every background process.
+ */
+static int tell_ready(void)
+{
+	int null, fd;
+
+	if (write(STDERR_FILENO, "", 1) != 1) {
+		nbdkit_error("array %s: strake is gone before the array was ready", array.name);
+		return -1;
+	}
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (fd = 0; null >= 0 && fd <= 2; fd++)
+		(void)dup2(null, fd); /* if it fails, only the pipe stays open */
+	if (null > 2)
+		close(null);
+	return 0;
 }
 
 static int strake_after_fork(void)
 {
+	const struct nbd_control_options options = { socket_path, nbdkit_shutdown };
 	struct fault fault = { 0 };
+	int r = nbd_array_start(&array, &fault);
 
-	if (nbd_array_start(&array, &fault) < 0)
+	if (r == 0 && array.name != NULL)
+		r = nbd_control_start(&array, &options, &control, &fault);
+	if (r < 0)
 		return report(&fault);
 	nbdkit_debug("strake: %" PRIu64 " bytes over %u members, %s%s",
 		engine_array_bytes(array.engine), array.member_count,
 		reactor_kind(array.reactor), array.readonly ? ", read-only" : "");
-	return 0;
+	return handover_fd >= 0 ? tell_ready() : 0;
+}
+
+/* All clients are gone: what they wrote is made durable, whether they asked for it or not. */
+static void strake_cleanup(void)
+{
+	struct engine_request flush = { .op = ENGINE_FLUSH };
+	int r = array.readonly ? 0 : shared_engine_do(array.shared, &flush);
+
+	if (r < 0)
+		nbdkit_error("array %s: flush at the end: %s", array_name(), strerror(-r));
+	if (socket_path != NULL)
+		(void)unlink(socket_path); /* a name in the way of nobody but the next start */
+	nbd_control_stop(control);
+	control = NULL;
 }
 
 static void strake_unload(void)
 {
 	nbd_array_close(&array);
+	free(socket_path);
 }
 
 static void *strake_open(int readonly)
 {
+	nbd_control_clients(control, 1);
 	return NBDKIT_HANDLE_NOT_NEEDED;
+}
+
+static void strake_close(void *handle)
+{
+	nbd_control_clients(control, -1);
 }
 
 static int64_t strake_get_size(void *handle)
@@ -194,6 +272,8 @@ static const char *strake_export_description(void *handle)
 	const struct md_assembly *assembly = array.assembly;
 	char text[160], uuid[MD_UUID_TEXT];
 
+	if (!array.persistent)
+		return NULL;
 	snprintf(text, sizeof(text), "md %s array%s%s of %u members, UUID %s",
 		md_level_name(assembly->level), assembly->super->name[0] == '\0' ? "" : " ",
 		assembly->super->name, assembly->slot_count,
@@ -228,13 +308,6 @@ static const char *const op_names[] = {
 	[ENGINE_DISCARD] = "trim",
 	[ENGINE_ZERO] = "zero",
 };
-
-static const char *array_name(void)
-{
-	if (array.name != NULL)
-		return array.name;
-	return array.assembly->super->name[0] != '\0' ? array.assembly->super->name : "strake";
-}
 
 static int report_failed(const struct engine_request *request, int result)
 {
@@ -353,8 +426,10 @@ static struct nbdkit_plugin plugin = {
 	.magic_config_key = "member",
 	.get_ready = strake_get_ready,
 	.after_fork = strake_after_fork,
+	.cleanup = strake_cleanup,
 	.unload = strake_unload,
 	.open = strake_open,
+	.close = strake_close,
 	.get_size = strake_get_size,
 	.export_description = strake_export_description,
 	.block_size = strake_block_size,
