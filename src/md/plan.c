@@ -29,10 +29,10 @@
 #define BBLOG_SECTORS 8u
 #define DATA_SECTORS_MIN 10u /* the kernel imports no member with less (specification 1.5) */
 #define DEVICES_090_MAX 27u
-#define RESERVED_090 128u              /* 64 KiB at the end, also the alignment */
-#define LIMIT_090 (UINT64_C(1) << 33)  /* 4 TiB: what version 0.90 can count on a member */
-#define HEADROOM_MAX 262144u           /* 128 MiB */
-#define DATA_ALIGN 2048u               /* 1 MiB */
+#define RESERVED_090 128u             /* 64 KiB at the end, also the alignment */
+#define LIMIT_090 (UINT64_C(1) << 33) /* 4 TiB: what version 0.90 can count on a member */
+#define HEADROOM_MAX 262144u          /* 128 MiB */
+#define DATA_ALIGN 2048u              /* 1 MiB */
 
 /* A checked request: the defaults are filled in. */
 struct request {
@@ -108,15 +108,18 @@ static int check_count(const struct md_plan_options *options, unsigned count, st
 	const unsigned most = old ? DEVICES_090_MAX : MD_ROLES_MAX;
 
 	if (count == 0 || options->raid_disks == 0)
-		return fault_set(fault, -EINVAL, "an array needs at least one member; name the devices");
+		return fault_set(
+			fault, -EINVAL, "an array needs at least one member; name the devices");
 	if (count != options->raid_disks)
 		return fault_set(fault, -EINVAL,
-			"%u members were asked for but %u devices given; change --raid-devices or the "
+			"%u members were asked for but %u devices given; change --raid-devices or "
+			"the "
 			"list of devices",
 			options->raid_disks, count);
 	if (count > most)
 		return fault_set(fault, -EINVAL,
-			"%u members are too many: %s metadata supports at most %u devices per array; "
+			"%u members are too many: %s metadata supports at most %u devices per "
+			"array; "
 			"%s",
 			count, md_format(options->version)->name, most,
 			old ? "use --metadata=1.2" : "use fewer members");
@@ -135,7 +138,8 @@ static int resolve_chunk(struct request *r, struct fault *fault)
 	if (chunk < CHUNK_MIN || chunk % KIB_SECTORS != 0)
 		return fault_set(fault, -EINVAL,
 			"invalid chunk/rounding value: %" PRIu64
-			" bytes; it must be a multiple of 1 KiB and at least 4 KiB (powers of two are "
+			" bytes; it must be a multiple of 1 KiB and at least 4 KiB (powers of two "
+			"are "
 			"best, for example --chunk=512)",
 			chunk > UINT64_MAX / MD_SECTOR ? UINT64_MAX : chunk * MD_SECTOR);
 	if (chunk >= CHUNK_LIMIT)
@@ -160,16 +164,15 @@ static int resolve_layout(struct request *r, struct fault *fault)
 			"--layout=alternate",
 			layout);
 	else if (layout != MD_PLAN_DEFAULT && layout != 0)
-		return fault_set(fault, -EINVAL,
-			"level linear has no layouts; leave out --layout");
+		return fault_set(fault, -EINVAL, "level linear has no layouts; leave out --layout");
 	return 0;
 }
 
 static int check_explicit_offset(const struct request *r, struct fault *fault)
 {
-	const uint64_t end = r->options->version == MD_VERSION_1_2 ? 2 * SUPER_SECTORS :
-			     r->options->version == MD_VERSION_1_1 ? SUPER_SECTORS :
-								     0;
+	const uint64_t end = r->options->version == MD_VERSION_1_2   ? 2 * SUPER_SECTORS
+			     : r->options->version == MD_VERSION_1_1 ? SUPER_SECTORS
+								     : 0;
 
 	if (r->options->version == MD_VERSION_0_90 && r->data_offset != 0)
 		return fault_set(fault, -EINVAL,
@@ -177,13 +180,15 @@ static int check_explicit_offset(const struct request *r, struct fault *fault)
 			"--metadata=1.2");
 	if (r->data_offset < end)
 		return fault_set(fault, -EINVAL,
-			"data offset of %" PRIu64 " sectors lies within the superblock, which ends at "
+			"data offset of %" PRIu64
+			" sectors lies within the superblock, which ends at "
 			"sector %" PRIu64 " in %s metadata; choose a larger --data-offset",
 			r->data_offset, end, version_name(r));
 	for (unsigned i = 0; i < r->count; i++)
 		if (r->data_offset >= r->devices[i].sectors)
 			return fault_set(fault, -ERANGE,
-				"%s: data offset of %" PRIu64 " sectors lies beyond the device, which "
+				"%s: data offset of %" PRIu64
+				" sectors lies beyond the device, which "
 				"has %" PRIu64 " sectors; choose a smaller --data-offset",
 				r->devices[i].path, r->data_offset, r->devices[i].sectors);
 	return 0;
@@ -218,7 +223,8 @@ static int resolve_size(struct request *r, struct fault *fault)
 	for (unsigned i = 0; i < r->count; i++)
 		if (round_down(free_sectors(r, &r->devices[i]), unit) < r->size)
 			return fault_set(fault, -ERANGE,
-				"%s is smaller than given size: %" PRIu64 " KiB free for data, %" PRIu64
+				"%s is smaller than given size: %" PRIu64
+				" KiB free for data, %" PRIu64
 				" KiB asked; choose a smaller --size or leave it out",
 				r->devices[i].path, free_sectors(r, &r->devices[i]) / KIB_SECTORS,
 				r->size / KIB_SECTORS);
@@ -235,16 +241,17 @@ static int check_device(
 	if (room > 0 && r->chunk > room)
 		return fault_set(fault, -ERANGE,
 			"%s is too small: one chunk of %" PRIu32 " KiB is larger than the %" PRIu64
-			" KiB that the device has for data; use a smaller --chunk or a larger device",
+			" KiB that the device has for data; use a smaller --chunk or a larger "
+			"device",
 			device->path, r->chunk / KIB_SECTORS, room / KIB_SECTORS);
 	if (md_format(r->options->version)->location(device->sectors, &ignored) < 0 || room == 0 ||
 		free_sectors(r, device) < DATA_SECTORS_MIN)
 		return fault_set(fault, -ERANGE,
-			"%s is too small: %" PRIu64 " KiB, of which %s metadata and the data offset of "
+			"%s is too small: %" PRIu64
+			" KiB, of which %s metadata and the data offset of "
 			"%" PRIu64 " KiB leave nothing for data; use %sa larger device",
 			device->path, device->sectors / KIB_SECTORS, version_name(r),
-			r->data_offset / KIB_SECTORS,
-			r->chunk > 0 ? "a smaller --chunk or " : "");
+			r->data_offset / KIB_SECTORS, r->chunk > 0 ? "a smaller --chunk or " : "");
 	if (r->options->version == MD_VERSION_0_90 && position - RESERVED_090 >= LIMIT_090)
 		return fault_set(fault, -ERANGE,
 			"%s is too large: 0.90 metadata counts at most 4 TiB per member; use "
@@ -323,8 +330,8 @@ static void fill_roles(const struct request *r, unsigned slot, struct md_super *
 	const uint64_t bytes = round_up(256 + UINT64_C(2) * r->count, MD_SECTOR);
 
 	super->dev_number = slot;
-	super->role_count = super->version == MD_VERSION_0_90 ? DEVICES_090_MAX :
-								(uint32_t)(bytes - 256) / 2;
+	super->role_count = super->version == MD_VERSION_0_90 ? DEVICES_090_MAX
+							      : (uint32_t)(bytes - 256) / 2;
 	for (unsigned i = 0; i < MD_ROLES_MAX; i++)
 		super->roles[i] = i < r->count ? (uint16_t)i : MD_ROLE_SPARE;
 }
@@ -394,8 +401,8 @@ static bool mdadm_finds_unequal(const struct request *r)
 	return false;
 }
 
-static int refuse_unequal(const struct request *r, const struct md_super *supers, unsigned other,
-	struct fault *fault)
+static int refuse_unequal(
+	const struct request *r, const struct md_super *supers, unsigned other, struct fault *fault)
 {
 	const bool old = r->options->version == MD_VERSION_0_90;
 
