@@ -20,7 +20,6 @@ static void start_work(struct engine *engine, struct engine_request *request)
 
 	engine->free_works = work->next_free;
 	work->request = request;
-	request->work = work;
 	if (request->op == ENGINE_FLUSH)
 		flush_start(work);
 	else
@@ -99,8 +98,6 @@ void engine_submit(struct engine *engine, struct engine_request *request)
 
 	engine->inflight++;
 	request->result = 0;
-	request->fail_offset_bytes = 0;
-	request->fail_length_bytes = 0;
 	if (r < 0) {
 		request->fail_offset_bytes = request->offset_bytes;
 		request->fail_length_bytes = request->length_bytes;
@@ -144,7 +141,6 @@ static struct engine_request *work_release(struct work *work)
 	struct engine_request *request = work->request;
 	struct engine *engine = work->engine;
 
-	assert(work->pending == 0);
 	work->request = NULL;
 	work->next_free = engine->free_works;
 	engine->free_works = work;
@@ -170,10 +166,9 @@ void work_finish_later(struct work *work)
 	finish_later(engine, request, request->result);
 }
 
-void work_fail(struct work *work, const struct part *part, int error)
+void work_fail(struct work *work, uint64_t first, uint64_t end, int error)
 {
 	struct engine_request *request = work->request;
-	uint64_t first = part->array_first, end = part->array_end;
 
 	if (request->result < 0) {
 		uint64_t old_end = request->fail_offset_bytes + request->fail_length_bytes;
@@ -187,19 +182,48 @@ void work_fail(struct work *work, const struct part *part, int error)
 	request->fail_length_bytes = end - first;
 }
 
-void part_submit(struct part *part, uint64_t offset_in_data)
+void slot_submit(struct engine *engine, unsigned slot, struct world_io *io, uint64_t offset_in_data)
 {
-	struct engine *engine = part->work->engine;
-	struct slot_state *slot = &engine->slots[part->slot];
+	const struct engine_slot *where = &engine->slots[slot].where;
 
 	/* The one place where the data offset is added. */
-	part->io.member = slot->where.member;
-	part->io.offset_bytes = slot->where.data_offset_bytes + offset_in_data;
-	assert(part->io.op == WORLD_FLUSH ||
-		offset_in_data + part->io.length_bytes <= slot->where.data_bytes);
-	part->work->pending++;
+	io->member = where->member;
+	io->offset_bytes = where->data_offset_bytes + offset_in_data;
+	assert(io->op == WORLD_FLUSH || offset_in_data + io->length_bytes <= where->data_bytes);
 	engine->counters.member_ios++;
-	world_submit(engine->world, &part->io);
+	world_submit(engine->world, io);
+}
+
+void part_submit(struct part *part, uint64_t offset_in_data)
+{
+	part->work->pending++;
+	slot_submit(part->work->engine, part->slot, &part->io, offset_in_data);
+}
+
+static void count_transfer(struct slot_state *slot, const struct world_io *io, int result)
+{
+	uint64_t bytes = result == 0 ? io->length_bytes : 0;
+
+	if (io->op == WORLD_READ) {
+		slot->counters.reads++;
+		slot->counters.read_bytes += bytes;
+	} else {
+		slot->counters.writes++;
+		slot->counters.written_bytes += bytes;
+		/* A write that failed may have reached the member in part: it wants a flush too. */
+		slot->written++;
+	}
+}
+
+void slot_account(struct engine *engine, unsigned slot, const struct world_io *io, int result)
+{
+	if (io->op != WORLD_FLUSH)
+		count_transfer(&engine->slots[slot], io, result);
+	if (result == 0)
+		return;
+	engine->slots[slot].counters.errors++;
+	if (engine->member_error != NULL)
+		engine->member_error(engine->owner, slot, io, result);
 }
 
 uint64_t engine_array_bytes(const struct engine *engine)

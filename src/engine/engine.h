@@ -44,6 +44,7 @@ struct engine_request {
 	uint64_t length_bytes;
 	const struct iovec *iov;
 	unsigned iov_count;
+	int result; /* the engine's own; here so that a common request stays in one cache line */
 	/*
 	 * Called once, never from inside engine_submit(); from engine_kick() for what needed no
 	 * member, else when the world is run. @result: 0; -ERANGE beyond the end (nothing was
@@ -53,13 +54,11 @@ struct engine_request {
 	 */
 	void (*done)(struct engine_request *request, int result);
 	void *owner;
-	uint64_t fail_offset_bytes;
+	uint64_t fail_offset_bytes; /* meaningful only if the result is negative */
 	uint64_t fail_length_bytes;
 
 	/* The engine's own from submit to done(). */
 	struct engine_request *next;
-	void *work;
-	int result;
 };
 
 struct engine_slot {

@@ -16,12 +16,10 @@ static void flush_done(struct world_io *io, int result)
 	struct engine *engine = work->engine;
 	struct slot_state *slot = &engine->slots[part->slot];
 
+	slot_account(engine, part->slot, io, result);
 	if (result < 0) {
 		slot->flush_lost = true;
-		slot->counters.errors++;
-		if (engine->member_error != NULL)
-			engine->member_error(engine->owner, part->slot, io, result);
-		work_fail(work, part, result);
+		work_fail(work, 0, engine->array_bytes, result);
 	} else {
 		slot->flushed = max_u64(slot->flushed, part->flush_covers);
 	}
@@ -47,14 +45,11 @@ void flush_start(struct work *work)
 
 	for (unsigned i = 0; i < engine->slot_count; i++) {
 		struct slot_state *slot = &engine->slots[i];
-		struct part *part = &work->parts[i];
 
-		part->array_first = 0;
-		part->array_end = engine->array_bytes;
 		if (slot->flush_lost)
-			work_fail(work, part, -EIO);
+			work_fail(work, 0, engine->array_bytes, -EIO);
 		else if (slot->flushed < slot->written)
-			flush_slot(part, slot);
+			flush_slot(&work->parts[i], slot);
 	}
 	if (work->pending == 0)
 		work_finish_later(work);

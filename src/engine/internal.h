@@ -13,6 +13,9 @@
 /* Longest iovec handed to a member at once; the kernel takes 1024 (IOV_MAX). */
 #define ENGINE_IOV_MAX 512u
 
+/* Pooled objects start at a cache line: neighbours in the pool are in flight at the same time. */
+#define ENGINE_ALIGN 64u
+
 /* One member I/O of a request, with the array range that depends on it. */
 struct part {
 	struct world_io io;
@@ -21,20 +24,28 @@ struct part {
 	uint64_t array_first; /* bytes; for failures */
 	uint64_t array_end;
 	uint64_t flush_covers; /* FLUSH: writes up to this number become durable */
-};
+} __attribute__((aligned(ENGINE_ALIGN)));
 
-/* A request in progress. Pooled: engine_config.requests_max of them exist. */
+/*
+ * A request in progress. Pooled: engine_config.requests_max of them exist. A request that lies on
+ * one member uses the embedded io and touches nothing behind next_free: two cache lines. The tag of
+ * that io is the slot.
+ */
 struct work {
+	struct world_io io;
 	struct engine *engine;
 	struct engine_request *request;
 	struct work *next_free;
+
+	struct part *parts;   /* one per slot, by slot */
 	uint64_t next_offset; /* array byte where the next window starts */
+	unsigned pending;     /* parts given to the world and not yet done */
 	unsigned iov_index;   /* position in the request's iovecs that belongs to next_offset */
 	size_t iov_skip;      /* bytes */
-	unsigned pending;     /* parts given to the world and not yet done */
-	struct part *parts;   /* one per slot, by slot */
 	struct iovec *iov;    /* ENGINE_IOV_MAX, shared out among the parts of a window */
-};
+} __attribute__((aligned(ENGINE_ALIGN)));
+
+_Static_assert(offsetof(struct work, parts) <= 2 * ENGINE_ALIGN, "the fast path's two cache lines");
 
 struct slot_state {
 	struct engine_slot where;
@@ -107,11 +118,17 @@ void spread_start(struct work *work);
 void flush_start(struct work *work);
 
 /* engine.c, for the levels. */
-/* Give the part of @slot, whose io is filled but for member and place, to the world. */
-void part_submit(struct part *part, uint64_t data_offset_bytes);
-/* Remember that the array range of @part failed with @error. */
-void work_fail(struct work *work, const struct part *part, int error);
-/* All parts are done: complete the request, give the work object to the next in line. */
+/* Fill in where @io, @offset_in_data bytes into the data of @slot, goes, and give it to the world.
+ */
+void slot_submit(
+	struct engine *engine, unsigned slot, struct world_io *io, uint64_t offset_in_data);
+/* The same for a part, which then counts as pending. */
+void part_submit(struct part *part, uint64_t offset_in_data);
+/* Count @io of @slot, done with @result; tell of a failure. */
+void slot_account(struct engine *engine, unsigned slot, const struct world_io *io, int result);
+/* Remember that the array range [@first, @end) failed with @error. */
+void work_fail(struct work *work, uint64_t first, uint64_t end, int error);
+/* Nothing is pending: complete the request, give the work object to the next in line. */
 void work_finish(struct work *work);
 /* The same from within the submitter's stack, for a request that needed no part at all. */
 void work_finish_later(struct work *work);

@@ -28,35 +28,15 @@ static const enum world_op world_ops_of[] = {
 	[ENGINE_ZERO] = WORLD_ZERO,
 };
 
-static void count_part(struct slot_state *slot, const struct world_io *io, int result)
-{
-	uint64_t bytes = result == 0 ? io->length_bytes : 0;
-
-	if (io->op == WORLD_READ) {
-		slot->counters.reads++;
-		slot->counters.read_bytes += bytes;
-	} else {
-		slot->counters.writes++;
-		slot->counters.written_bytes += bytes;
-		/* A write that failed may have reached the member in part: it wants a flush too. */
-		slot->written++;
-	}
-}
-
 static void part_done(struct world_io *io, int result)
 {
 	struct part *part = io->owner;
 	struct work *work = part->work;
 	struct engine *engine = work->engine;
-	struct slot_state *slot = &engine->slots[part->slot];
 
-	count_part(slot, io, result);
-	if (result < 0) {
-		slot->counters.errors++;
-		if (engine->member_error != NULL)
-			engine->member_error(engine->owner, part->slot, io, result);
-		work_fail(work, part, result);
-	}
+	slot_account(engine, part->slot, io, result);
+	if (result < 0)
+		work_fail(work, part->array_first, part->array_end, result);
 	if (--work->pending > 0)
 		return;
 	if (work->next_offset == request_end(work)) {
@@ -74,20 +54,31 @@ static void prepare(struct part *part, const struct engine_request *request)
 	part->io.done = part_done;
 }
 
-/* The whole rest of the request lies on one member: no cutting, the caller's iovecs as they are. */
-static void start_single(struct work *work, const struct geometry_piece *piece, uint64_t length)
+static void single_done(struct world_io *io, int result)
 {
-	struct engine_request *request = work->request;
-	struct part *part = &work->parts[piece->slot];
+	struct work *work = io->owner;
+	const struct engine_request *request = work->request;
 
-	prepare(part, request);
-	part->io.iov = request->iov;
-	part->io.iov_count = request->iov_count;
-	part->io.length_bytes = length;
-	part->array_first = request->offset_bytes;
-	part->array_end = request->offset_bytes + length;
-	work->next_offset = part->array_end;
-	part_submit(part, piece->member_offset);
+	slot_account(work->engine, io->tag, io, result);
+	if (result < 0)
+		work_fail(work, request->offset_bytes, request_end(work), result);
+	work_finish(work);
+}
+
+/* The whole request lies on one member: no cutting, the caller's iovecs as they are. */
+static void start_single(struct work *work, const struct geometry_piece *piece)
+{
+	const struct engine_request *request = work->request;
+	struct world_io *io = &work->io;
+
+	io->op = world_ops_of[request->op];
+	io->flags = request->flags;
+	io->iov = request->iov;
+	io->iov_count = request->iov_count;
+	io->length_bytes = request->length_bytes;
+	io->done = single_done;
+	io->tag = piece->slot;
+	slot_submit(work->engine, piece->slot, io, piece->member_offset);
 }
 
 /* Room for @bytes at most from the request's iovecs at the work's position; moves the position. */
@@ -229,20 +220,20 @@ static void start_window(struct work *work)
 
 void spread_start(struct work *work)
 {
-	struct engine_request *request = work->request;
+	const struct engine_request *request = work->request;
 	bool has_buffers = request->op == ENGINE_READ || request->op == ENGINE_WRITE;
 
-	work->next_offset = request->offset_bytes;
-	work->iov_index = 0;
-	work->iov_skip = 0;
 	if (has_buffers && request->iov_count <= ENGINE_IOV_MAX) {
 		struct geometry_piece piece = geometry_map(
 			work->engine->geometry, request->offset_bytes);
 
 		if (piece.length >= request->length_bytes) {
-			start_single(work, &piece, request->length_bytes);
+			start_single(work, &piece);
 			return;
 		}
 	}
+	work->next_offset = request->offset_bytes;
+	work->iov_index = 0;
+	work->iov_skip = 0;
 	start_window(work);
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/internal.h"
 #include "util/cleanup.h"
@@ -10,10 +11,13 @@
 
 static void *take(struct engine *engine, size_t count, size_t size)
 {
-	void *memory = calloc(count, size);
+	size_t bytes = round_up(count * size, ENGINE_ALIGN);
+	void *memory = aligned_alloc(ENGINE_ALIGN, bytes);
 
-	if (memory != NULL)
-		engine->memory_bytes += count * size;
+	if (memory == NULL)
+		return NULL;
+	memset(memory, 0, bytes);
+	engine->memory_bytes += bytes;
 	return memory;
 }
 
@@ -44,6 +48,7 @@ static void link_pools(struct engine *engine, const struct engine_config *config
 		struct work *work = &engine->works[i];
 
 		work->engine = engine;
+		work->io.owner = work;
 		work->parts = &engine->parts[(size_t)i * config->slot_count];
 		work->iov = &engine->iovs[(size_t)i * ENGINE_IOV_MAX];
 		for (unsigned slot = 0; slot < config->slot_count; slot++) {

@@ -57,6 +57,8 @@ struct world_io {
 	void *bounce;
 	struct iovec rest; /* the iovec being continued after a short transfer */
 	unsigned stage;
+
+	unsigned tag; /* the submitter's, like owner */
 };
 
 /* A timer is embedded in its owner's object; at most one expiry is pending for it. */

@@ -50,7 +50,7 @@ PURE_SYMBOLS = set("""
 memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strcasecmp strncasecmp strchr
 strrchr strstr strspn strcspn strcpy stpcpy strtoul strtoull strtol strtoll strtod
 __isoc99_sscanf snprintf vsnprintf
-calloc malloc free qsort bsearch abort __assert_fail __ctype_b_loc __ctype_tolower_loc tolower
+calloc malloc aligned_alloc free qsort bsearch abort __assert_fail __ctype_b_loc __ctype_tolower_loc tolower
 toupper isdigit isxdigit isspace
 __memcpy_chk __memset_chk __snprintf_chk __vsnprintf_chk __strcpy_chk __stack_chk_fail
 _GLOBAL_OFFSET_TABLE_
@@ -133,7 +133,7 @@ def check_allocation(path, lines):
             path == "src/engine/start.c":
         return
     for number, line in enumerate(lines, 1):
-        if re.search(r"\b(malloc|calloc|realloc|free|strdup|alloca)\s*\(", line):
+        if re.search(r"\b(malloc|calloc|realloc|aligned_alloc|free|strdup|alloca)\s*\(", line):
             complain(path, number, "allocates in the I/O path; only start.c may")
 
 
