@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+
+#include "cli/show/running.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "control/control.h"
+#include "control/runtime.h"
+#include "util/cleanup.h"
+
+static void jsonp_decref(json_t **json)
+{
+	json_decref(*json);
+}
+
+#define _cleanup_json_ _cleanup_(jsonp_decref)
+
+const char *fact_string(const json_t *reply, const char *key, const char *absent)
+{
+	const char *value = json_string_value(json_object_get(reply, key));
+
+	return value != NULL ? value : absent;
+}
+
+uint64_t fact_number(const json_t *reply, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(reply, key));
+}
+
+bool fact_is_set(const json_t *reply, const char *key)
+{
+	const json_t *value = json_object_get(reply, key);
+
+	return value != NULL && !json_is_null(value);
+}
+
+static int ask(const char *name, json_t **ret, struct fault *fault)
+{
+	_cleanup_json_ json_t *request = json_pack("{ss}", "command", "detail");
+
+	if (request == NULL)
+		return fault_set(fault, -ENOMEM, "%s: out of memory", name);
+	return control_call(name, request, ret, fault);
+}
+
+int running_all(json_t **ret, struct fault *fault)
+{
+	_cleanup_json_ json_t *names = NULL;
+	_cleanup_json_ json_t *replies = json_array();
+	json_t *name, *reply;
+	size_t i;
+	int r;
+
+	r = control_list(&names, fault);
+	if (r < 0)
+		return r;
+	json_array_foreach(names, i, name)
+	{
+		r = ask(json_string_value(name), &reply, fault);
+		if (r == -ENOENT)
+			continue; /* stopped since it was listed */
+		if (r < 0)
+			return r;
+		json_array_append_new(replies, reply);
+	}
+	*ret = steal_ptr(replies);
+	return 0;
+}
+
+/* Do both paths lead to the same place? */
+static bool is_path_of(const char *place, const char *path)
+{
+	char a[PATH_MAX];
+
+	return path != NULL && realpath(path, a) != NULL && strcmp(a, place) == 0;
+}
+
+static int find_by_path(const char *path, json_t **ret, struct fault *fault)
+{
+	_cleanup_json_ json_t *replies = NULL;
+	char place[PATH_MAX];
+	json_t *reply;
+	size_t i;
+	int r;
+
+	if (realpath(path, place) == NULL)
+		return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
+	r = running_all(&replies, fault);
+	if (r < 0)
+		return r;
+	json_array_foreach(replies, i, reply)
+	{
+		if (!is_path_of(place, fact_string(reply, "node", NULL)) &&
+			!is_path_of(place, fact_string(reply, "device", NULL)))
+			continue;
+		*ret = json_incref(reply);
+		return 0;
+	}
+	return fault_set(fault, -ENODEV, "%s does not appear to be an md device", path);
+}
+
+int running_find(const char *word, json_t **ret, struct fault *fault)
+{
+	bool is_name = strchr(word, '/') == NULL || strncmp(word, "/dev/", 5) == 0;
+	char name[NAME_MAX], link[PATH_MAX];
+	int r;
+
+	if (is_name && runtime_name(word, name, NULL) == 0) {
+		r = ask(name, ret, fault);
+		if (r != -ENOENT)
+			return r;
+		runtime_link(name, link);
+		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
+			return fault_set(fault, -ENOENT, "cannot open %s: %s", link,
+				strerror(ENOENT));
+	}
+	return find_by_path(word, ret, fault);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CLI_SHOW_RUNNING_H
+#define STRAKE_CLI_SHOW_RUNNING_H
+
+/* Running arrays as their control sockets describe them (docs/json.md). Inside src/cli/show only. */
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "cli/show/show.h"
+#include "util/fault.h"
+
+/* The detail reply of the running array that @word names, by name or by any path of its node. */
+int running_find(const char *word, json_t **ret, struct fault *fault);
+/* The detail replies of all running arrays: an array, sorted by name. */
+int running_all(json_t **ret, struct fault *fault);
+
+/* Facts of a reply; missing and null ones are @absent or 0. */
+const char *fact_string(const json_t *reply, const char *key, const char *absent);
+uint64_t fact_number(const json_t *reply, const char *key);
+bool fact_is_set(const json_t *reply, const char *key); /* there and not null */
+
+/* The forms, each for one reply. */
+void detail_text(const json_t *reply, const struct show_options *options);
+void detail_brief(const json_t *reply, const struct show_options *options);
+void detail_export(const json_t *reply, FILE *out);
+int detail_health(const json_t *reply); /* exit code of --test: 0, 1 degraded, 2 unusable */
+/* /proc/mdstat for an array of replies. */
+void status_text(const json_t *replies, FILE *out);
+void query_array(const char *word, const json_t *reply, FILE *out);
+
+#endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+
+/* strake detail: one running array, from its control socket's reply, in mdadm's forms. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/show/format.h"
+#include "cli/show/running.h"
+#include "util/cleanup.h"
+
+#define NO_UUID "00000000:00000000:00000000:00000000"
+
+static bool is_old(const json_t *reply)
+{
+	return strcmp(fact_string(reply, "metadata", ""), "0.90") == 0;
+}
+
+/* Built arrays have no superblock and so no name, UUID, times or events on any disk. */
+static bool is_persistent(const json_t *reply)
+{
+	return fact_is_set(reply, "uuid");
+}
+
+int detail_health(const json_t *reply)
+{
+	bool is_short = fact_number(reply, "active_devices") < fact_number(reply, "raid_devices");
+
+	if (strcmp(fact_string(reply, "state", ""), "broken") == 0)
+		return 2;
+	/* Neither level runs with a member less. */
+	return is_short ? 2 : 0;
+}
+
+static void print_head(const json_t *reply, FILE *out)
+{
+	char size[FORMAT_SIZE_TEXT], when[FORMAT_TIME_TEXT];
+	uint64_t bytes = fact_number(reply, "array_bytes");
+
+	fprintf(out, "%s:\n", fact_string(reply, "node", fact_string(reply, "name", "")));
+	fprintf(out, "           Version : %s\n", fact_string(reply, "metadata", ""));
+	if (fact_is_set(reply, "creation_time"))
+		fprintf(out, "     Creation Time : %s\n",
+			format_time(fact_number(reply, "creation_time"), when));
+	fprintf(out, "        Raid Level : %s\n", fact_string(reply, "level", "-unknown-"));
+	fprintf(out, "        Array Size : %" PRIu64 "%s\n", bytes / 1024, format_size(bytes, size));
+	if (fact_is_set(reply, "component_bytes")) {
+		bytes = fact_number(reply, "component_bytes");
+		fprintf(out, "     Used Dev Size : %" PRIu64 "%s\n", bytes / 1024,
+			format_size(bytes, size));
+	}
+	fprintf(out, "      Raid Devices : %" PRIu64 "\n", fact_number(reply, "raid_devices"));
+	fprintf(out, "     Total Devices : %" PRIu64 "\n", fact_number(reply, "total_devices"));
+	if (is_old(reply))
+		fprintf(out, "   Preferred Minor : %" PRIu64 "\n",
+			fact_number(reply, "preferred_minor"));
+	if (is_persistent(reply))
+		fprintf(out, "       Persistence : Superblock is persistent\n");
+	fprintf(out, "\n");
+}
+
+/* "clean", as the kernel's array_state has it for the levels without redundancy. */
+static const char *state_of(const json_t *reply)
+{
+	const char *state = fact_string(reply, "state", "clean");
+
+	if (strcmp(state, "broken") != 0 && json_is_true(json_object_get(reply, "readonly")))
+		return "readonly";
+	return state;
+}
+
+static void print_devices(const json_t *reply, FILE *out)
+{
+	char when[FORMAT_TIME_TEXT];
+
+	if (is_persistent(reply))
+		fprintf(out, "       Update Time : %s\n",
+			format_time(fact_number(reply, "update_time"), when));
+	fprintf(out, "             State : %s%s \n", state_of(reply),
+		detail_health(reply) == 2 ? ", FAILED" : "");
+	fprintf(out, "    Active Devices : %" PRIu64 "\n", fact_number(reply, "active_devices"));
+	fprintf(out, "   Working Devices : %" PRIu64 "\n", fact_number(reply, "working_devices"));
+	fprintf(out, "    Failed Devices : %" PRIu64 "\n", fact_number(reply, "failed_devices"));
+	fprintf(out, "     Spare Devices : %" PRIu64 "\n\n", fact_number(reply, "spare_devices"));
+}
+
+static void print_geometry(const json_t *reply, FILE *out)
+{
+	uint64_t chunk_kib = fact_number(reply, "chunk_bytes") / 1024;
+
+	if (strcmp(fact_string(reply, "level", ""), "linear") == 0) {
+		fprintf(out, "          Rounding : %" PRIu64 "K\n\n", chunk_kib);
+	} else {
+		fprintf(out, "            Layout : %s\n",
+			fact_string(reply, "layout", "-unknown-"));
+		fprintf(out, "        Chunk Size : %" PRIu64 "K\n\n", chunk_kib);
+	}
+	fprintf(out, "Consistency Policy : none\n\n");
+}
+
+static void print_identity(const json_t *reply, const char *homehost, FILE *out)
+{
+	const char *name = fact_string(reply, "array_name", "");
+	uint64_t events = fact_number(reply, "events");
+	bool is_local = json_is_true(json_object_get(reply, "local")) ||
+		name_is_local(name, homehost);
+
+	if (!is_persistent(reply))
+		return;
+	if (!is_old(reply)) {
+		fprintf(out, "              Name : ");
+		print_clean(out, name);
+		if (is_local && homehost != NULL)
+			fprintf(out, "  (local to host %s)", homehost);
+		fprintf(out, "\n");
+	}
+	fprintf(out, "              UUID : %s%s%s%s\n", fact_string(reply, "uuid", NO_UUID),
+		is_old(reply) && is_local && homehost != NULL ? " (local to host " : "",
+		is_old(reply) && is_local && homehost != NULL ? homehost : "",
+		is_old(reply) && is_local && homehost != NULL ? ")" : "");
+	if (is_old(reply))
+		fprintf(out, "            Events : %" PRIu64 ".%" PRIu64 "\n\n", events >> 32,
+			events & UINT32_MAX);
+	else
+		fprintf(out, "            Events : %" PRIu64 "\n\n", events);
+}
+
+static void print_member(const json_t *member, FILE *out)
+{
+	bool has_slot = fact_is_set(member, "slot");
+
+	fprintf(out, "   %5" PRIu64 "   %5" PRIu64 "    %5" PRIu64, fact_number(member, "number"),
+		fact_number(member, "major"), fact_number(member, "minor"));
+	if (has_slot)
+		fprintf(out, "    %5" PRIu64 "     ", fact_number(member, "slot"));
+	else
+		fprintf(out, "        -     ");
+	fprintf(out, " %s   ", fact_string(member, "state", "spare"));
+	print_clean(out, fact_string(member, "path", ""));
+	fprintf(out, "\n");
+}
+
+static const json_t *member_of_slot(const json_t *reply, uint64_t slot)
+{
+	const json_t *members = json_object_get(reply, "members");
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(members, i, member)
+	{
+		if (fact_is_set(member, "slot") && fact_number(member, "slot") == slot)
+			return member;
+	}
+	return NULL;
+}
+
+/* By slot; then, behind an empty line, those without one. */
+static void print_members(const json_t *reply, FILE *out)
+{
+	const json_t *members = json_object_get(reply, "members");
+	bool is_first = true;
+	json_t *member;
+	size_t i;
+
+	fprintf(out, "    Number   Major   Minor   RaidDevice State\n");
+	for (uint64_t slot = 0; slot < fact_number(reply, "raid_devices"); slot++) {
+		const json_t *in_slot = member_of_slot(reply, slot);
+
+		if (in_slot != NULL)
+			print_member(in_slot, out);
+		else
+			fprintf(out, "       -       0        0    %5" PRIu64 "      removed\n", slot);
+	}
+	json_array_foreach(members, i, member)
+	{
+		if (fact_is_set(member, "slot"))
+			continue;
+		fprintf(out, "%s", is_first ? "\n" : "");
+		print_member(member, out);
+		is_first = false;
+	}
+}
+
+void detail_text(const json_t *reply, const struct show_options *options)
+{
+	print_head(reply, options->out);
+	print_devices(reply, options->out);
+	print_geometry(reply, options->out);
+	print_identity(reply, options->homehost, options->out);
+	print_members(reply, options->out);
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void print_sorted_devices(const json_t *reply, FILE *out)
+{
+	const json_t *members = json_object_get(reply, "members");
+	_cleanup_free_ const char **paths = calloc(json_array_size(members) + 1, sizeof(*paths));
+	size_t count = 0, i;
+	json_t *member;
+
+	if (paths == NULL)
+		return;
+	json_array_foreach(members, i, member) paths[count++] = fact_string(member, "path", "");
+	qsort(paths, count, sizeof(*paths), compare_words);
+	for (i = 0; i < count; i++) {
+		fprintf(out, "%s", i == 0 ? "   devices=" : ",");
+		print_clean(out, paths[i]);
+	}
+	fprintf(out, "\n");
+}
+
+void detail_brief(const json_t *reply, const struct show_options *options)
+{
+	FILE *out = options->out;
+
+	fprintf(out, "ARRAY %s", fact_string(reply, "node", fact_string(reply, "name", "")));
+	if (options->verbose)
+		fprintf(out, " level=%s num-devices=%" PRIu64, fact_string(reply, "level", ""),
+			fact_number(reply, "raid_devices"));
+	fprintf(out, " metadata=%s", fact_string(reply, "metadata", ""));
+	if (fact_number(reply, "spare_devices") > 0)
+		fprintf(out, " spares=%" PRIu64, fact_number(reply, "spare_devices"));
+	if (fact_is_set(reply, "array_name") && !is_old(reply)) {
+		fprintf(out, " name=");
+		print_quoted(out, fact_string(reply, "array_name", ""));
+	}
+	if (is_persistent(reply))
+		fprintf(out, " UUID=%s", fact_string(reply, "uuid", NO_UUID));
+	fprintf(out, "\n");
+	if (options->verbose)
+		print_sorted_devices(reply, out);
+}
+
+/* "/dev/ubdb" → "dev_ubdb": what may stand in a variable's name. */
+static void print_variable(FILE *out, const char *path)
+{
+	for (path += path[0] == '/' ? 1 : 0; *path != '\0'; path++)
+		putc(strchr("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+			     *path) != NULL
+				? *path
+				: '_',
+			out);
+}
+
+static void export_member(const json_t *member, FILE *out)
+{
+	const char *path = fact_string(member, "path", "");
+
+	fprintf(out, "MD_DEVICE_");
+	print_variable(out, path);
+	if (fact_is_set(member, "slot"))
+		fprintf(out, "_ROLE=%" PRIu64 "\n", fact_number(member, "slot"));
+	else
+		fprintf(out, "_ROLE=spare\n");
+	fprintf(out, "MD_DEVICE_");
+	print_variable(out, path);
+	fprintf(out, "_DEV=");
+	print_clean(out, path);
+	fprintf(out, "\n");
+}
+
+void detail_export(const json_t *reply, FILE *out)
+{
+	const char *node = fact_string(reply, "node", "");
+	json_t *member;
+	size_t i;
+
+	fprintf(out, "MD_LEVEL=%s\n", fact_string(reply, "level", ""));
+	fprintf(out, "MD_DEVICES=%" PRIu64 "\n", fact_number(reply, "raid_devices"));
+	fprintf(out, "MD_METADATA=%s\n", fact_string(reply, "metadata", ""));
+	fprintf(out, "MD_UUID=%s\n", fact_string(reply, "uuid", NO_UUID));
+	if (strncmp(node, "/dev/md/", 8) == 0)
+		fprintf(out, "MD_DEVNAME=%s\n", node + 8);
+	if (fact_is_set(reply, "array_name") && !is_old(reply)) {
+		fprintf(out, "MD_NAME=");
+		print_clean(out, fact_string(reply, "array_name", ""));
+		fprintf(out, "\n");
+	}
+	json_array_foreach(json_object_get(reply, "members"), i, member)
+		export_member(member, out);
+}
+
+static void show_one(const json_t *reply, const struct show_options *options)
+{
+	if (options->form == SHOW_EXPORT)
+		detail_export(reply, options->out);
+	else if (options->form == SHOW_BRIEF || (options->form == SHOW_TEXT && options->scan))
+		detail_brief(reply, options);
+	else
+		detail_text(reply, options);
+}
+
+static int gather(char *const *names, unsigned count, const struct show_options *options,
+	json_t **ret)
+{
+	struct fault fault = {0};
+	json_t *reply;
+	int failed = 0;
+
+	if (options->scan) {
+		if (running_all(ret, &fault) == 0)
+			return 0;
+		fprintf(stderr, "strake: %s\n", fault.text);
+		return 1;
+	}
+	*ret = json_array();
+	for (unsigned i = 0; i < count; i++) {
+		if (running_find(names[i], &reply, &fault) == 0) {
+			json_array_append_new(*ret, reply);
+			continue;
+		}
+		fprintf(stderr, "strake: %s\n", fault.text);
+		failed = 1;
+	}
+	return failed;
+}
+
+int show_detail(char *const *names, unsigned count, const struct show_options *options)
+{
+	json_t *replies = NULL, *reply;
+	int failed = gather(names, count, options, &replies);
+	int health = 0;
+	size_t i;
+
+	json_array_foreach(replies, i, reply)
+	{
+		if (options->form != SHOW_JSON)
+			show_one(reply, options);
+		if (detail_health(reply) > health)
+			health = detail_health(reply);
+	}
+	if (options->form == SHOW_JSON && (options->scan || count > 1))
+		print_json(options->out, replies);
+	else if (options->form == SHOW_JSON && json_array_size(replies) == 1)
+		print_json(options->out, json_array_get(replies, 0));
+	json_decref(replies);
+	if (failed)
+		return options->test ? 4 : 1;
+	return options->test ? health : 0;
+}

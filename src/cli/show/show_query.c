@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+
+/* strake query: one line about an array's node, about a member, or that it is neither. */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/show/format.h"
+#include "cli/show/running.h"
+#include "io/member.h"
+#include "probe/probe.h"
+#include "util/cleanup.h"
+
+void query_array(const char *word, const json_t *reply, FILE *out)
+{
+	uint64_t spares = fact_number(reply, "spare_devices");
+	char size[FORMAT_SIZE_TEXT];
+
+	fprintf(out,
+		"%s: %s %s %" PRIu64 " devices, %" PRIu64
+		" spare%s. Use strake --detail for more detail.\n",
+		word, format_size_brief(fact_number(reply, "array_bytes"), true, size),
+		fact_string(reply, "level", ""), fact_number(reply, "raid_devices"), spares,
+		spares == 1 ? "" : "s");
+}
+
+/* Is the same device or file a member of this running array? */
+static bool has_member(const json_t *reply, const struct stat *device)
+{
+	const json_t *members = json_object_get(reply, "members");
+	struct stat st;
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(members, i, member)
+	{
+		if (stat(fact_string(member, "path", ""), &st) != 0)
+			continue;
+		if (S_ISBLK(device->st_mode) && S_ISBLK(st.st_mode) &&
+			st.st_rdev == device->st_rdev)
+			return true;
+		if (st.st_dev == device->st_dev && st.st_ino == device->st_ino)
+			return true;
+	}
+	return false;
+}
+
+/* The node of the running array that holds this device, copied to @node. */
+static bool find_holder(const char *path, char node[PATH_MAX])
+{
+	struct fault fault = {0};
+	json_t *replies = NULL, *reply;
+	struct stat device;
+	bool is_found = false;
+	size_t i;
+
+	if (stat(path, &device) != 0 || running_all(&replies, &fault) < 0)
+		return false;
+	json_array_foreach(replies, i, reply)
+	{
+		if (!has_member(reply, &device))
+			continue;
+		snprintf(node, PATH_MAX, "%s",
+			fact_string(reply, "node", fact_string(reply, "name", "")));
+		is_found = true;
+		break;
+	}
+	json_decref(replies);
+	return is_found;
+}
+
+static void query_member(const char *path, const struct md_super *super, FILE *out)
+{
+	char node[PATH_MAX];
+	bool is_active = find_holder(path, node);
+
+	fprintf(out,
+		"%s: device %" PRIu32 " in %" PRIu32 " device %s %s %s.  Use strake --examine for "
+		"more detail.\n",
+		path, super->dev_number, super->raid_disks, is_active ? "active" : "inactive",
+		md_level_name(super->level), is_active ? node : "array");
+}
+
+static int query_path(const char *path, FILE *out)
+{
+	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
+	struct fault fault = {0};
+	struct member *member;
+	struct stat st;
+	int r;
+
+	if (stat(path, &st) != 0 || super == NULL) {
+		fprintf(stderr, "strake: cannot open %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	fprintf(out, "%s: is not an md array\n", path);
+	r = member_open(path, MEMBER_READONLY, &member, &fault);
+	if (r == -EISDIR || r == -ENOTBLK)
+		return 0;
+	if (r < 0) {
+		fprintf(stderr, "strake: %s\n", fault.text);
+		return 1;
+	}
+	r = probe_read_super(member, super, &fault);
+	member_close(member);
+	if (r == 0)
+		query_member(path, super, out);
+	else if (r != -ENODATA)
+		fprintf(stderr, "strake: %s\n", fault.text);
+	return 0;
+}
+
+static json_t *json_of(const char *word)
+{
+	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
+	json_t *reply, *ret = json_pack("{so, sn, sn}", "path", json_text(word), "array", "member");
+	struct fault fault = {0};
+	char uuid[MD_UUID_TEXT], node[PATH_MAX];
+	struct member *member;
+
+	if (running_find(word, &reply, &fault) == 0) {
+		json_object_set_new(ret, "array", reply);
+	} else if (super != NULL && member_open(word, MEMBER_READONLY, &member, &fault) == 0) {
+		if (probe_read_super(member, super, &fault) == 0)
+			json_object_set_new(ret, "member",
+				json_pack("{sI, sI, ss, ss, so}", "device_number",
+					(json_int_t)super->dev_number, "raid_devices",
+					(json_int_t)super->raid_disks, "level",
+					md_level_name(super->level), "uuid",
+					md_uuid_format(super->set_uuid, uuid), "array_node",
+					find_holder(word, node) ? json_string(node) : json_null()));
+		member_close(member);
+	}
+	return ret;
+}
+
+static int query_json(char *const *paths, unsigned count, FILE *out)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < count; i++)
+		json_array_append_new(list, json_of(paths[i]));
+	print_json(out, list);
+	json_decref(list);
+	return 0;
+}
+
+int show_query(char *const *paths, unsigned count, const struct show_options *options)
+{
+	struct fault fault = {0};
+	json_t *reply;
+	int ret = 0;
+
+	if (options->form == SHOW_JSON)
+		return query_json(paths, count, options->out);
+	for (unsigned i = 0; i < count; i++) {
+		if (running_find(paths[i], &reply, &fault) == 0) {
+			query_array(paths[i], reply, options->out);
+			json_decref(reply);
+		} else if (query_path(paths[i], options->out) != 0) {
+			ret = 1;
+		}
+	}
+	return ret;
+}

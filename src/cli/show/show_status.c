@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+
+/* strake status: the text of /proc/mdstat for our running arrays. */
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/show/format.h"
+#include "cli/show/running.h"
+#include "util/cleanup.h"
+
+/* The kernel's name of a device; words are split at blanks, so a file's blanks are escaped. */
+static void print_device_name(const char *path, FILE *out)
+{
+	const char *slash = strrchr(path, '/');
+
+	for (path = slash != NULL ? slash + 1 : path; *path != '\0'; path++) {
+		if (*path == ' ')
+			fprintf(out, "\\040");
+		else
+			print_clean(out, (char[]){*path, '\0'});
+	}
+}
+
+/* Newest first, which for a set that starts at once is the highest number first. */
+static void print_members(const json_t *reply, FILE *out)
+{
+	const json_t *members = json_object_get(reply, "members");
+
+	for (size_t i = json_array_size(members); i-- > 0;) {
+		const json_t *member = json_array_get(members, i);
+		bool is_faulty = strstr(fact_string(member, "state", ""), "faulty") != NULL;
+
+		putc(' ', out);
+		print_device_name(fact_string(member, "path", ""), out);
+		fprintf(out, "[%" PRIu64 "]%s", fact_number(member, "number"),
+			is_faulty                      ? "(F)"
+			: fact_is_set(member, "slot") ? ""
+						       : "(S)");
+	}
+	fprintf(out, "\n");
+}
+
+static void print_version(const json_t *reply, FILE *out)
+{
+	const char *metadata = fact_string(reply, "metadata", "");
+
+	if (!fact_is_set(reply, "uuid"))
+		fprintf(out, " super non-persistent");
+	else if (strcmp(metadata, "0.90") != 0)
+		fprintf(out, " super %s", metadata);
+}
+
+static void print_array(const json_t *reply, FILE *out)
+{
+	const char *level = fact_string(reply, "level", "");
+
+	fprintf(out, "%s : active%s %s", fact_string(reply, "name", ""),
+		json_is_true(json_object_get(reply, "readonly")) ? " (read-only)" : "", level);
+	print_members(reply, out);
+	fprintf(out, "      %" PRIu64 " blocks", fact_number(reply, "array_bytes") / 1024);
+	print_version(reply, out);
+	fprintf(out, " %" PRIu64 "k %s\n", fact_number(reply, "chunk_bytes") / 1024,
+		strcmp(level, "linear") == 0 ? "rounding" : "chunks");
+	/* Here the kernel would report resync; the blanks before it are always there. */
+	fprintf(out, "      \n");
+}
+
+void status_text(const json_t *replies, FILE *out)
+{
+	json_t *reply;
+	size_t i;
+
+	fprintf(out, "Personalities : [linear] [raid0] \n");
+	json_array_foreach(replies, i, reply) print_array(reply, out);
+	fprintf(out, "unused devices: <none>\n");
+}
+
+static int gather(char *const *names, unsigned count, json_t **ret)
+{
+	struct fault fault = {0};
+	json_t *reply;
+	int failed = 0;
+
+	if (count == 0) {
+		if (running_all(ret, &fault) == 0)
+			return 0;
+		fprintf(stderr, "strake: %s\n", fault.text);
+		return 1;
+	}
+	*ret = json_array();
+	for (unsigned i = 0; i < count; i++) {
+		if (running_find(names[i], &reply, &fault) == 0) {
+			json_array_append_new(*ret, reply);
+			continue;
+		}
+		fprintf(stderr, "strake: %s\n", fault.text);
+		failed = 1;
+	}
+	return failed;
+}
+
+int show_status(char *const *names, unsigned count, const struct show_options *options)
+{
+	json_t *replies = NULL, *json;
+	int failed = gather(names, count, &replies);
+
+	if (replies == NULL)
+		return failed;
+	if (options->form == SHOW_JSON) {
+		json = json_pack("{s[ss], sO}", "personalities", "linear", "raid0", "arrays",
+			replies);
+		print_json(options->out, json);
+		json_decref(json);
+	} else {
+		status_text(replies, options->out);
+	}
+	json_decref(replies);
+	return failed;
+}
