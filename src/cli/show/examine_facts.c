@@ -2,11 +2,8 @@
 
 /* What follows from a superblock's fields, worked out as mdadm 4.2 does (observed, see golden/). */
 
-#include <string.h>
-
 #include "cli/show/examine.h"
 #include "cli/show/format.h"
-#include "md/sha1.h"
 #include "util/rounding.h"
 
 #define SUPER_AREA_SECTORS 72u /* what the kernel keeps free behind the start of the superblock */
@@ -96,7 +93,6 @@ struct examine_unused examine_unused(const struct examine_device *device)
 		return ret;
 	ret = super->data_offset < super->super_offset ? unused_before_super(super)
 						       : unused_behind_super(device);
-	ret.known = ret.before != 0 || ret.after != 0;
 	return ret;
 }
 
@@ -153,18 +149,9 @@ bool examine_array_state(const struct md_super *super, char *ret)
 
 bool examine_is_local(const struct md_super *super, const char *homehost)
 {
-	uint8_t digest[MD_SHA1_BYTES];
-
-	if (super->version != MD_VERSION_0_90)
-		return name_is_local(super->name, homehost);
-	if (homehost == NULL || homehost[0] == '\0')
-		return false;
-	/* The last two words, in the byte order of the disk, hold the start of the host's hash. */
-	md_sha1(homehost, strlen(homehost), digest);
-	for (unsigned i = 0; i < 8; i++)
-		if (super->set_uuid[8 + (i ^ 3)] != digest[i])
-			return false;
-	return true;
+	if (super->version == MD_VERSION_0_90)
+		return uuid_is_local(super->set_uuid, homehost);
+	return name_is_local(super->name, homehost);
 }
 
 bool examine_is_active(const struct md_super *super)

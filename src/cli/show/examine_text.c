@@ -134,7 +134,7 @@ static void print_offsets(const struct examine_device *device, FILE *out)
 	fprintf(out, "   Super Offset : %" PRIu64 " sectors\n", super->super_offset);
 	if ((super->feature_map & MD_FEATURE_RECOVERY_OFFSET) != 0)
 		fprintf(out, "Recovery Offset : %" PRIu64 " sectors\n", super->recovery_offset);
-	if (unused.known)
+	if (unused.before != 0 || unused.after != 0)
 		fprintf(out, "   Unused Space : before=%" PRIu64 " sectors, after=%" PRIu64
 			" sectors\n",
 			unused.before, unused.after);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "md/sha1.h"
+
 #define KIB (UINT64_C(1) << 10)
 #define GIB (UINT64_C(1) << 30)
 #define TIB (UINT64_C(1) << 40)
@@ -148,6 +150,20 @@ bool name_is_local(const char *set_name, const char *homehost)
 
 	return length > 0 && length < 32 && strncmp(set_name, homehost, length) == 0 &&
 		set_name[length] == ':';
+}
+
+bool uuid_is_local(const uint8_t uuid[16], const char *homehost)
+{
+	uint8_t digest[MD_SHA1_BYTES];
+
+	if (homehost == NULL || homehost[0] == '\0')
+		return false;
+	/* The words stand in the byte order of the disk, the hash in its own. */
+	md_sha1(homehost, strlen(homehost), digest);
+	for (unsigned i = 0; i < 8; i++)
+		if (uuid[8 + (i ^ 3)] != digest[i])
+			return false;
+	return true;
 }
 
 json_t *json_text(const char *text)

@@ -30,6 +30,9 @@ void print_path_part(FILE *out, const char *text);
 /* Is @set_name of the form "@homehost:…"? */
 bool name_is_local(const char *set_name, const char *homehost);
 
+/* Do the last two words of a 0.90 array's UUID hold the start of the hash of @homehost? */
+bool uuid_is_local(const uint8_t uuid[16], const char *homehost);
+
 /* A JSON string of any bytes: what is no UTF-8 becomes octal escapes, byte by byte. */
 json_t *json_text(const char *text);
 

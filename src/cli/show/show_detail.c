@@ -8,6 +8,7 @@
 
 #include "cli/show/format.h"
 #include "cli/show/running.h"
+#include "md/super.h"
 #include "util/cleanup.h"
 
 #define NO_UUID "00000000:00000000:00000000:00000000"
@@ -99,31 +100,37 @@ static void print_geometry(const json_t *reply, FILE *out)
 	fprintf(out, "Consistency Policy : none\n\n");
 }
 
+static bool is_local(const json_t *reply, const char *homehost)
+{
+	uint8_t uuid[16];
+
+	if (!is_old(reply))
+		return name_is_local(fact_string(reply, "array_name", ""), homehost);
+	return md_uuid_parse(fact_string(reply, "uuid", ""), uuid) == 0 &&
+		uuid_is_local(uuid, homehost);
+}
+
 static void print_identity(const json_t *reply, const char *homehost, FILE *out)
 {
-	const char *name = fact_string(reply, "array_name", "");
+	const char *uuid = fact_string(reply, "uuid", NO_UUID);
 	uint64_t events = fact_number(reply, "events");
-	bool is_local = json_is_true(json_object_get(reply, "local")) ||
-		name_is_local(name, homehost);
+	char local[300] = "";
 
 	if (!is_persistent(reply))
 		return;
-	if (!is_old(reply)) {
-		fprintf(out, "              Name : ");
-		print_clean(out, name);
-		if (is_local && homehost != NULL)
-			fprintf(out, "  (local to host %s)", homehost);
-		fprintf(out, "\n");
-	}
-	fprintf(out, "              UUID : %s%s%s%s\n", fact_string(reply, "uuid", NO_UUID),
-		is_old(reply) && is_local && homehost != NULL ? " (local to host " : "",
-		is_old(reply) && is_local && homehost != NULL ? homehost : "",
-		is_old(reply) && is_local && homehost != NULL ? ")" : "");
-	if (is_old(reply))
+	if (is_local(reply, homehost))
+		snprintf(local, sizeof(local), "(local to host %s)", homehost);
+	if (is_old(reply)) {
+		fprintf(out, "              UUID : %s%s%s\n", uuid, local[0] != '\0' ? " " : "", local);
 		fprintf(out, "            Events : %" PRIu64 ".%" PRIu64 "\n\n", events >> 32,
 			events & UINT32_MAX);
-	else
-		fprintf(out, "            Events : %" PRIu64 "\n\n", events);
+		return;
+	}
+	fprintf(out, "              Name : ");
+	print_clean(out, fact_string(reply, "array_name", ""));
+	fprintf(out, "%s%s\n", local[0] != '\0' ? "  " : "", local);
+	fprintf(out, "              UUID : %s\n", uuid);
+	fprintf(out, "            Events : %" PRIu64 "\n\n", events);
 }
 
 static void print_member(const json_t *member, FILE *out)

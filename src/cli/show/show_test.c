@@ -259,9 +259,6 @@ static char *render(const char *name, const char *form)
 	text_open(&text);
 	options.out = text.out;
 	options.verbose = strcmp(form, ".detail-brief-verbose") == 0;
-	/* The hash in a 0.90 UUID is checked where the superblock is: the reply says the result. */
-	if (strcmp(fact_string(reply, "metadata", ""), "0.90") == 0)
-		json_object_set_new(reply, "local", json_true());
 	if (strcmp(form, ".detail") == 0)
 		detail_text(reply, &options);
 	else if (strcmp(form, ".detail-export") == 0)
