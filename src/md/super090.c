@@ -293,9 +293,14 @@ static void encode_reshape(struct words words, const struct md_super *s)
 	put(words, NEW_CHUNK, s->new_chunk_sectors * MD_SECTOR);
 }
 
-/* The three places that tell whether the array is clean say the same (specification 2.6). */
+/*
+ * The three places that tell whether the array is clean say the same (specification 2.6). mdadm
+ * leaves cp_events and the checkpoint of a new clean array 0; the kernel, with its first write,
+ * sets cp_events to the events and the checkpoint to all ones. Neither matters while it is clean.
+ */
 static void encode_resync(struct words words, const struct md_super *s)
 {
+	const uint32_t clean_cp = s->v090.cp_events == s->events ? UINT32_MAX : 0;
 	bool clean = s->resync_offset == MD_CLEAN;
 	bool checkpoint = !clean && s->resync_offset != 0;
 	uint32_t state = s->v090.state & ~(STATE_CLEAN | STATE_BITMAP);
@@ -305,7 +310,7 @@ static void encode_resync(struct words words, const struct md_super *s)
 	if ((s->feature_map & MD_FEATURE_BITMAP) != 0)
 		state |= STATE_BITMAP;
 	put(words, STATE, state);
-	put(words, RECOVERY_CP, clean ? UINT32_MAX : (uint32_t)s->resync_offset);
+	put(words, RECOVERY_CP, clean ? clean_cp : (uint32_t)s->resync_offset);
 	put_pair(words, CP_EVENTS, checkpoint ? s->events : s->v090.cp_events);
 }
 
