@@ -255,11 +255,13 @@ static int check_new_offset(const struct md_super *s, uint64_t limit, struct fau
 
 	if ((s->feature_map & MD_FEATURE_NEW_OFFSET) == 0)
 		return 0;
-	/* data_offset has been found to be at most limit, which is far from 2^63. */
-	if (shift < 0 && (uint64_t)-shift > s->data_offset)
+	/* data_offset has been found to be at most limit, so neither side can wrap. */
+	if (shift < 0 ? (uint64_t)-shift > s->data_offset
+		      : (uint64_t)shift > limit - s->data_offset)
 		return md_field_fault(fault, -EUCLEAN, s->version, "new_offset",
-			"is %lld with a data offset of %llu sectors", (long long)shift,
-			(unsigned long long)s->data_offset);
+			"is %lld with a data offset of %llu sectors and %llu usable ones",
+			(long long)shift, (unsigned long long)s->data_offset,
+			(unsigned long long)limit);
 	return check_data_start(s, s->data_offset + (uint64_t)shift, limit, true, fault);
 }
 

@@ -123,7 +123,7 @@ static void compare_1(const struct golden *golden, const struct md_super *s)
 		(void)snprintf(text, sizeof(text), "%d sectors", s->bitmap_offset);
 		expect_text(golden, "Internal Bitmap", text);
 	}
-	if ((s->feature_map & MD_FEATURE_PPL) != 0) {
+	if ((s->feature_map & (MD_FEATURE_PPL | MD_FEATURE_MULTIPLE_PPL)) != 0) {
 		(void)snprintf(text, sizeof(text), "%u sectors at offset %d sectors",
 			s->ppl_sectors, s->ppl_offset);
 		expect_text(golden, "PPL", text);
