@@ -50,7 +50,10 @@ static struct examine_unused unused_before_super(const struct md_super *super)
 	return ret;
 }
 
-/* Sectors behind the superblock's start that the bitmap or the partial parity log ends at. */
+/*
+ * Where the bitmap or the partial parity log ends. mdadm counts it from the superblock and then takes
+ * it for a sector of the device (8 too few for version 1.2); the text is to be the same.
+ */
 static uint64_t area_end(const struct examine_device *device)
 {
 	const struct md_super *super = &device->super;
@@ -74,7 +77,7 @@ static struct examine_unused unused_behind_super(const struct examine_device *de
 	uint64_t earliest = super->super_offset + SUPER_AREA_SECTORS;
 	uint64_t bblog_end = super->super_offset + super->bblog_offset + super->bblog_sectors;
 
-	earliest = max_u64(earliest, super->super_offset + area_end(device));
+	earliest = max_u64(earliest, area_end(device));
 	if (super->bblog_sectors != 0 && super->bblog_offset != 0)
 		earliest = max_u64(earliest, bblog_end);
 
@@ -93,6 +96,9 @@ struct examine_unused examine_unused(const struct examine_device *device)
 		return ret;
 	ret = super->data_offset < super->super_offset ? unused_before_super(super)
 						       : unused_behind_super(device);
+	/* A journal is used whole, whatever the array's size. */
+	if (md_super_role(super) == MD_ROLE_JOURNAL)
+		ret.after = (device->device_sectors - super->data_offset) % 8;
 	return ret;
 }
 
@@ -128,6 +134,7 @@ bool examine_array_state(const struct md_super *super, char *ret)
 	uint64_t slots = super->raid_disks;
 	uint16_t counts[MD_ROLES_MAX] = {0};
 	unsigned roles = super->role_count < MD_ROLES_MAX ? super->role_count : MD_ROLES_MAX;
+	unsigned max = super->level == 0 ? 1 : 2;
 	bool consistent = true;
 
 	if ((super->feature_map & MD_FEATURE_RESHAPE) != 0 && super->delta_disks < 0)
@@ -140,8 +147,10 @@ bool examine_array_state(const struct md_super *super, char *ret)
 		else if (super->roles[i] > slots && super->roles[i] < EXAMINE_NO_SLOT)
 			consistent = false;
 	for (unsigned i = 0; i < slots; i++) {
-		ret[i] = counts[i] > 2 ? '?' : ".AR"[counts[i]];
-		consistent = consistent && counts[i] <= 2;
+		bool is_odd = counts[i] > max; /* RAID 0 knows no replacement */
+
+		ret[i] = is_odd ? '?' : ".AR"[counts[i]];
+		consistent = consistent && !is_odd;
 	}
 	ret[slots] = '\0';
 	return consistent;

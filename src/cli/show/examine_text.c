@@ -11,7 +11,14 @@ static const char *layout_text(int level, uint32_t layout, char buffer[32])
 {
 	const char *name = md_layout_name(level, layout, buffer);
 
-	return name != NULL ? name : "-unknown-";
+	if (name != NULL)
+		return name;
+	if (level == 0 && layout == 0)
+		return "dangerous"; /* recorded as "not known which" */
+	if (level != 10)
+		return "-unknown-";
+	snprintf(buffer, 32, "near=%u, far=%u", layout & 255, (layout >> 8) & 255);
+	return buffer;
 }
 
 /* The levels whose layouts have names that are printed; level 0 only if it is recorded. */
@@ -123,6 +130,8 @@ static void print_sizes(const struct examine_device *device, FILE *out)
 
 static void print_offsets(const struct examine_device *device, FILE *out)
 {
+	/* Both facts are in the same bytes; the flag decides here, whatever the role says. */
+	bool is_journal = md_super_role(&device->super) == MD_ROLE_JOURNAL;
 	const struct md_super *super = &device->super;
 	struct examine_unused unused = examine_unused(device);
 
@@ -133,7 +142,8 @@ static void print_offsets(const struct examine_device *device, FILE *out)
 			super->data_offset + (uint64_t)(int64_t)super->new_offset);
 	fprintf(out, "   Super Offset : %" PRIu64 " sectors\n", super->super_offset);
 	if ((super->feature_map & MD_FEATURE_RECOVERY_OFFSET) != 0)
-		fprintf(out, "Recovery Offset : %" PRIu64 " sectors\n", super->recovery_offset);
+		fprintf(out, "Recovery Offset : %" PRIu64 " sectors\n",
+			is_journal ? super->journal_tail : super->recovery_offset);
 	if (unused.before != 0 || unused.after != 0)
 		fprintf(out, "   Unused Space : before=%" PRIu64 " sectors, after=%" PRIu64
 			" sectors\n",
@@ -190,7 +200,7 @@ static void print_roles(const struct md_super *super, FILE *out)
 {
 	fprintf(out, "WARNING Array state is inconsistent - each number should appear only once\n");
 	for (unsigned i = 0; i < super->role_count && i < MD_ROLES_MAX; i++)
-		if (super->roles[i] >= EXAMINE_NO_SLOT)
+		if (super->roles[i] >= MD_ROLE_FAULTY)
 			fprintf(out, " %u:-", i);
 		else
 			fprintf(out, " %u:%u", i, super->roles[i]);
