@@ -2,7 +2,7 @@
 #ifndef STRAKE_FUZZ_FUZZ_H
 #define STRAKE_FUZZ_FUZZ_H
 
-/* What a fuzz target is: libFuzzer calls it with inputs it invents, replay.c with those of files. */
+/* A fuzz target: libFuzzer calls it with inputs it invents, replay.c with those of files. */
 
 #include <stddef.h>
 #include <stdint.h>
