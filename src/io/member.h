@@ -27,8 +27,8 @@ struct member {
 	bool is_block;
 	bool direct; /* opened with O_DIRECT; only if it takes 512-byte offsets and lengths */
 	bool readonly;
-	dev_t device;  /* block device: its number; file: the file system's */
-	ino_t inode;   /* files only */
+	dev_t device;          /* block device: its number; file: the file system's */
+	ino_t inode;           /* files only */
 	uint32_t major, minor; /* of the block device; 0 for files */
 };
 
@@ -46,8 +46,8 @@ bool member_is_same(const struct member *a, const struct member *b);
 
 /* Whole reads and writes outside any world, for superblocks; any alignment. 0 or negative errno. */
 int member_read(const struct member *member, uint64_t offset_bytes, void *buffer, size_t length);
-int member_write(const struct member *member, uint64_t offset_bytes, const void *buffer,
-	size_t length);
+int member_write(
+	const struct member *member, uint64_t offset_bytes, const void *buffer, size_t length);
 int member_sync(const struct member *member);
 
 #endif

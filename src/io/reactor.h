@@ -28,8 +28,8 @@ struct reactor;
 struct reactor_options {
 	struct member *const *members; /* world_io.member indexes this; not owned */
 	unsigned member_count;
-	unsigned io_max;      /* member I/Os in flight at once; more are queued inside */
-	bool sync;            /* plain pread and pwrite instead of io_uring */
+	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
+	bool sync;       /* plain pread and pwrite instead of io_uring */
 };
 
 /*
@@ -42,14 +42,15 @@ const char *reactor_kind(const struct reactor *reactor); /* "uring" or "sync" */
 
 struct world *reactor_world(struct reactor *reactor);
 
-/* Level-triggered; ready() is called from reactor_run(). A watch may be removed from its ready(). */
+/* Level-triggered; ready() is called from reactor_run(). A watch may be removed from its ready().
+ */
 int reactor_watch_add(struct reactor *reactor, struct reactor_watch *watch);
 void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch);
 
 /*
- * Block until reactor_run() would have something to deliver, or @wait_ns have passed. May run on one
- * thread, without any lock, while another submits I/O to the world under the owner's lock; touches no
- * state that submitting touches. reactor_run() itself must be called under that lock.
+ * Block until reactor_run() would have something to deliver, or @wait_ns have passed. May run on
+ * one thread, without any lock, while another submits I/O to the world under the owner's lock;
+ * touches no state that submitting touches. reactor_run() itself must be called under that lock.
  */
 int reactor_wait(struct reactor *reactor, uint64_t wait_ns);
 

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "io/holder.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "util/cleanup.h"
+
+static void close_dir(DIR **dir)
+{
+	if (*dir != NULL)
+		closedir(*dir);
+}
+
+#define _cleanup_dir_ _cleanup_(close_dir)
+
+/* First line of a small file of /proc or /sys, without its newline; false if there is none. */
+static bool read_line(const char *path, char *line, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen(path, "re");
+
+	if (file == NULL || fgets(line, (int)size, file) == NULL)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+/* mountinfo writes space, tab, newline and backslash as \ooo. */
+static void unescape(char *text)
+{
+	char *out = text;
+
+	for (const char *in = text; *in != '\0'; out++) {
+		if (in[0] == '\\' && isdigit((unsigned char)in[1]) &&
+			isdigit((unsigned char)in[2]) && isdigit((unsigned char)in[3])) {
+			*out = (char)((in[1] - '0') * 64 + (in[2] - '0') * 8 + (in[3] - '0'));
+			in += 4;
+		} else {
+			*out = *in++;
+		}
+	}
+	*out = '\0';
+}
+
+static bool is_mounted(unsigned major_number, unsigned minor_number, char *words, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+
+	while (file != NULL && getline(&line, &room, file) > 0) {
+		unsigned a, b;
+		char point[PATH_MAX];
+
+		if (sscanf(line, "%*u %*u %u:%u %*s %4095s", &a, &b, point) != 3 ||
+			a != major_number || b != minor_number)
+			continue;
+		unescape(point);
+		(void)snprintf(words, size, "mounted on %s", point);
+		return true;
+	}
+	return false;
+}
+
+static bool is_swap(dev_t device, char *words, size_t size)
+{
+	_cleanup_fclose_ FILE *file = fopen("/proc/swaps", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+
+	while (file != NULL && getline(&line, &room, file) > 0) {
+		struct stat attributes;
+		char path[PATH_MAX];
+
+		if (sscanf(line, "%4095s", path) != 1)
+			continue;
+		unescape(path);
+		if (stat(path, &attributes) == 0 && S_ISBLK(attributes.st_mode) &&
+			attributes.st_rdev == device) {
+			(void)snprintf(words, size, "in use as swap");
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Devices built on this one: md0, dm-3, bcache0 … in /sys/…/holders. */
+static bool has_holder(const char *sys, char *words, size_t size)
+{
+	char path[PATH_MAX], name[256];
+	_cleanup_dir_ DIR *dir = NULL;
+	struct dirent *entry;
+
+	(void)snprintf(path, sizeof(path), "%s/holders", sys);
+	dir = opendir(path);
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (entry->d_name[0] == '.')
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/holders/%s/dm/name", sys, entry->d_name);
+		if (read_line(path, name, sizeof(name)))
+			(void)snprintf(words, size, "used by the device-mapper device %s", name);
+		else if (strncmp(entry->d_name, "md", 2) == 0)
+			(void)snprintf(
+				words, size, "a member of the kernel's array %s", entry->d_name);
+		else
+			(void)snprintf(words, size, "used by the device %s", entry->d_name);
+		return true;
+	}
+	return false;
+}
+
+static bool is_used(unsigned major_number, unsigned minor_number, char *words, size_t size)
+{
+	char sys[64];
+
+	(void)snprintf(sys, sizeof(sys), "/sys/dev/block/%u:%u", major_number, minor_number);
+	return is_mounted(major_number, minor_number, words, size) ||
+	       is_swap(makedev(major_number, minor_number), words, size) ||
+	       has_holder(sys, words, size);
+}
+
+/* A partition of the device in use: its words with the partition's name before them. */
+static bool partition_is_used(const struct member *member, char *words, size_t size)
+{
+	char sys[64], path[PATH_MAX], numbers[64], inner[PATH_MAX];
+	_cleanup_dir_ DIR *dir = NULL;
+	struct dirent *entry;
+
+	(void)snprintf(sys, sizeof(sys), "/sys/dev/block/%u:%u", member->major, member->minor);
+	dir = opendir(sys);
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		unsigned a, b;
+
+		(void)snprintf(path, sizeof(path), "%s/%s/partition", sys, entry->d_name);
+		if (entry->d_name[0] == '.' || access(path, F_OK) != 0)
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s/dev", sys, entry->d_name);
+		if (!read_line(path, numbers, sizeof(numbers)) ||
+			sscanf(numbers, "%u:%u", &a, &b) != 2 ||
+			!is_used(a, b, inner, sizeof(inner)))
+			continue;
+		(void)snprintf(words, size, "in use: its partition %s is %s", entry->d_name, inner);
+		return true;
+	}
+	return false;
+}
+
+static bool is_same_file(const char *path, const struct member *member)
+{
+	struct stat attributes;
+
+	return stat(path, &attributes) == 0 && S_ISREG(attributes.st_mode) &&
+	       attributes.st_dev == member->device && attributes.st_ino == member->inode;
+}
+
+static bool has_loop_device(const struct member *member, char *words, size_t size)
+{
+	_cleanup_dir_ DIR *dir = opendir("/sys/block");
+	struct dirent *entry;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		char path[PATH_MAX], backing[PATH_MAX];
+
+		if (strncmp(entry->d_name, "loop", 4) != 0)
+			continue;
+		(void)snprintf(
+			path, sizeof(path), "/sys/block/%s/loop/backing_file", entry->d_name);
+		if (!read_line(path, backing, sizeof(backing)) || !is_same_file(backing, member))
+			continue;
+		(void)snprintf(words, size, "the backing file of /dev/%s", entry->d_name);
+		return true;
+	}
+	return false;
+}
+
+bool holder_of_device(const struct member *member, char *words, size_t size)
+{
+	if (!member->is_block)
+		return has_loop_device(member, words, size);
+	return is_used(member->major, member->minor, words, size) ||
+	       partition_is_used(member, words, size);
+}
+
+static bool has_it_open(const char *process, const struct member *member)
+{
+	char path[PATH_MAX];
+	_cleanup_dir_ DIR *dir = NULL;
+	struct dirent *entry;
+
+	(void)snprintf(path, sizeof(path), "/proc/%s/fd", process);
+	dir = opendir(path); /* another user's process: not ours to see */
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		struct stat attributes;
+
+		if (entry->d_name[0] == '.' ||
+			fstatat(dirfd(dir), entry->d_name, &attributes, 0) < 0)
+			continue;
+		if (member->is_block ? S_ISBLK(attributes.st_mode) &&
+					       attributes.st_rdev == member->device
+				     : attributes.st_dev == member->device &&
+					       attributes.st_ino == member->inode)
+			return true;
+	}
+	return false;
+}
+
+bool holder_process(const struct member *member, char *words, size_t size)
+{
+	_cleanup_dir_ DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		char path[PATH_MAX], name[256];
+
+		if (!isdigit((unsigned char)entry->d_name[0]) ||
+			strtol(entry->d_name, NULL, 10) == getpid() ||
+			!has_it_open(entry->d_name, member))
+			continue;
+		(void)snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
+		if (!read_line(path, name, sizeof(name)))
+			(void)snprintf(name, sizeof(name), "?");
+		(void)snprintf(words, size, "process %s (%s)", entry->d_name, name);
+		return true;
+	}
+	return false;
+}

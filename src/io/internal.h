@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_IO_INTERNAL_H
+#define STRAKE_IO_INTERNAL_H
+
+/*
+ * What the two reactors share. A reactor is a world (its first field), the timers and watches that
+ * both kinds keep alike, and a backend that moves the bytes: uring.c or sync.c.
+ */
+
+#include "io/reactor.h"
+
+#define WATCHES_MAX 64
+
+/* What a member turned out not to support: learned once, not asked again. */
+struct member_limits {
+	bool no_punch_hole;
+	bool no_zero_range;
+};
+
+struct backend {
+	const char *name;
+	int (*start)(struct reactor *reactor, struct fault *fault);
+	void (*stop)(struct reactor *reactor);
+	void (*submit)(struct reactor *reactor, struct world_io *io);
+	void (*kick)(struct reactor *reactor);
+	/* Deliver what is finished, without waiting; returns how many. */
+	unsigned (*deliver)(struct reactor *reactor);
+	/*
+	 * Block until deliver() has something, or @wait_ns passed. With @submit, hand over gathered
+	 * requests in the same call; without, touch nothing that submitting touches.
+	 * 0 or negative errno.
+	 */
+	int (*wait)(struct reactor *reactor, bool submit, uint64_t wait_ns);
+	void (*watch_changed)(struct reactor *reactor, unsigned index);
+};
+
+struct watch_entry {
+	struct reactor_watch *watch; /* NULL: free */
+	unsigned generation;         /* tells a late event of an earlier watch in this entry */
+	bool armed;                  /* uring: a poll request is in the ring */
+};
+
+struct reactor {
+	struct world world;
+	const struct backend *backend;
+	struct member *const *members;
+	struct member_limits *limits;
+	unsigned member_count;
+	unsigned io_max;
+	size_t memory_bytes;
+	struct world_timer *timers; /* rising due_ns */
+	/* First timer's due time for reactor_wait(), which runs without the owner's lock. */
+	uint64_t next_due_ns;
+	struct watch_entry watches[WATCHES_MAX];
+	struct bounce *bounce;
+	const void *zeros; /* REACTOR_ZEROS_BYTES of zeros, aligned */
+	void *data;        /* the backend's */
+};
+
+#define REACTOR_ZEROS_BYTES (256u * 1024)
+
+extern const struct backend backend_uring;
+extern const struct backend backend_sync;
+
+uint64_t reactor_now_ns(void);
+
+/* transfer.c: where an I/O goes on after @io->progress_bytes. */
+
+/* Index of the iovec that holds byte @progress, and the byte within it. */
+unsigned transfer_position(const struct world_io *io, uint64_t progress, size_t *ret_skip);
+/* Copy between the iovecs from @progress on and a flat buffer. */
+void transfer_gather(const struct world_io *io, uint64_t progress, void *buffer, size_t length);
+void transfer_scatter(
+	const struct world_io *io, uint64_t progress, const void *buffer, size_t length);
+/* May the member take these buffers as they are? */
+bool transfer_is_aligned(const struct member *member, const struct world_io *io);
+
+/* bounce.c: aligned buffers for I/O whose own buffers O_DIRECT would refuse. */
+
+#define BOUNCE_BYTES (256u * 1024)
+#define BOUNCE_COUNT 8
+
+struct bounce;
+int bounce_new(struct bounce **ret, size_t *memory_bytes);
+void bounce_free(struct bounce *bounce);
+/* A buffer of BOUNCE_BYTES for @io, or NULL and @io waits in line. */
+void *bounce_get(struct bounce *bounce, struct world_io *io);
+/* Give @io's buffer back. Returns the next I/O in line, which has got it, or NULL. */
+struct world_io *bounce_put(struct bounce *bounce, struct world_io *io);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* What both reactors do alike: set-up, clocks, timers, the list of watches, the loop. */
+#include "io/reactor.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "io/internal.h"
+#include "util/rounding.h"
+
+uint64_t reactor_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void submit(struct world *world, struct world_io *io)
+{
+	struct reactor *reactor = (struct reactor *)world;
+
+	assert(io->member < reactor->member_count);
+	reactor->backend->submit(reactor, io);
+}
+
+static void kick(struct world *world)
+{
+	struct reactor *reactor = (struct reactor *)world;
+
+	reactor->backend->kick(reactor);
+}
+
+static uint64_t now_ns(struct world *world)
+{
+	(void)world;
+	return reactor_now_ns();
+}
+
+static uint64_t wall_seconds(struct world *world)
+{
+	(void)world;
+	return (uint64_t)time(NULL);
+}
+
+static void publish_next_due(struct reactor *reactor)
+{
+	uint64_t due = reactor->timers != NULL ? reactor->timers->due_ns : UINT64_MAX;
+
+	__atomic_store_n(&reactor->next_due_ns, due, __ATOMIC_RELAXED);
+}
+
+static void timer_cancel(struct world *world, struct world_timer *timer)
+{
+	struct reactor *reactor = (struct reactor *)world;
+	struct world_timer **at = &reactor->timers;
+
+	if (!timer->armed)
+		return;
+	while (*at != timer)
+		at = &(*at)->next;
+	*at = timer->next;
+	timer->armed = 0;
+	publish_next_due(reactor);
+}
+
+static void timer_arm(struct world *world, struct world_timer *timer, uint64_t due_ns)
+{
+	struct reactor *reactor = (struct reactor *)world;
+	struct world_timer **at = &reactor->timers;
+
+	timer_cancel(world, timer);
+	while (*at != NULL && (*at)->due_ns <= due_ns)
+		at = &(*at)->next;
+	timer->due_ns = due_ns;
+	timer->next = *at;
+	timer->armed = 1;
+	*at = timer;
+	publish_next_due(reactor);
+}
+
+static void random_bytes(struct world *world, void *buffer, size_t length)
+{
+	char *at = buffer;
+
+	(void)world;
+	while (length > 0) {
+		ssize_t got = getrandom(at, length, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		assert(got > 0); /* the generator is seeded long before us */
+		at += got;
+		length -= (size_t)got;
+	}
+}
+
+static void free_world(struct world *world)
+{
+	reactor_free((struct reactor *)world);
+}
+
+#define WORLD_OPS(backend_name)                                                           \
+	{                                                                                 \
+		.name = backend_name, .submit = submit, .kick = kick, .now_ns = now_ns,   \
+		.wall_seconds = wall_seconds, .timer_arm = timer_arm,                     \
+		.timer_cancel = timer_cancel, .random = random_bytes, .free = free_world, \
+	}
+
+static const struct world_ops uring_ops = WORLD_OPS("uring");
+static const struct world_ops sync_ops = WORLD_OPS("sync");
+
+static int take_memory(struct reactor *reactor)
+{
+	void *zeros = aligned_alloc(4096, REACTOR_ZEROS_BYTES);
+
+	if (zeros == NULL)
+		return -ENOMEM;
+	memset(zeros, 0, REACTOR_ZEROS_BYTES);
+	reactor->zeros = zeros;
+	reactor->limits = calloc(reactor->member_count + 1, sizeof(*reactor->limits));
+	if (reactor->limits == NULL)
+		return -ENOMEM;
+	reactor->memory_bytes = sizeof(*reactor) + REACTOR_ZEROS_BYTES +
+				(reactor->member_count + 1) * sizeof(*reactor->limits);
+	return bounce_new(&reactor->bounce, &reactor->memory_bytes);
+}
+
+static int start_backend(struct reactor *reactor, bool sync, struct fault *fault)
+{
+	int r;
+
+	if (!sync) {
+		reactor->backend = &backend_uring;
+		reactor->world.ops = &uring_ops;
+		r = backend_uring.start(reactor, fault);
+		if (r == 0)
+			return 0;
+	}
+	/* Kernels and containers that refuse io_uring still serve plain calls. */
+	reactor->backend = &backend_sync;
+	reactor->world.ops = &sync_ops;
+	return backend_sync.start(reactor, fault);
+}
+
+int reactor_new(const struct reactor_options *options, struct reactor **ret, struct fault *fault)
+{
+	struct reactor *reactor = calloc(1, sizeof(*reactor));
+	int r;
+
+	if (reactor == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for the reactor");
+	reactor->members = options->members;
+	reactor->member_count = options->member_count;
+	reactor->io_max = options->io_max > 0 ? options->io_max : 1;
+	reactor->next_due_ns = UINT64_MAX;
+	r = take_memory(reactor);
+	if (r < 0)
+		(void)fault_set(fault, r, "no memory for the reactor's buffers");
+	else
+		r = start_backend(reactor, options->sync, fault);
+	if (r < 0) {
+		reactor->backend = NULL;
+		reactor_free(reactor);
+		return r;
+	}
+	*ret = reactor;
+	return 0;
+}
+
+void reactor_free(struct reactor *reactor)
+{
+	if (reactor == NULL)
+		return;
+	if (reactor->backend != NULL)
+		reactor->backend->stop(reactor);
+	bounce_free(reactor->bounce);
+	free(reactor->limits);
+	free((void *)reactor->zeros);
+	free(reactor);
+}
+
+const char *reactor_kind(const struct reactor *reactor)
+{
+	return reactor->backend->name;
+}
+
+struct world *reactor_world(struct reactor *reactor)
+{
+	return &reactor->world;
+}
+
+size_t reactor_memory(const struct reactor *reactor)
+{
+	return reactor->memory_bytes;
+}
+
+int reactor_watch_add(struct reactor *reactor, struct reactor_watch *watch)
+{
+	for (unsigned i = 0; i < WATCHES_MAX; i++) {
+		struct watch_entry *entry = &reactor->watches[i];
+
+		if (entry->watch != NULL || entry->armed)
+			continue;
+		entry->watch = watch;
+		entry->generation++;
+		watch->state = (int)i;
+		reactor->backend->watch_changed(reactor, i);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch)
+{
+	struct watch_entry *entry = &reactor->watches[watch->state];
+
+	assert(entry->watch == watch);
+	entry->watch = NULL;
+	reactor->backend->watch_changed(reactor, (unsigned)watch->state);
+}
+
+static unsigned expire_timers(struct reactor *reactor)
+{
+	unsigned count = 0;
+	uint64_t now;
+
+	if (reactor->timers == NULL)
+		return 0;
+	now = reactor_now_ns();
+	while (reactor->timers != NULL && reactor->timers->due_ns <= now) {
+		struct world_timer *timer = reactor->timers;
+
+		timer_cancel(&reactor->world, timer);
+		timer->expired(timer);
+		count++;
+	}
+	return count;
+}
+
+static uint64_t until_timer(struct reactor *reactor, uint64_t wait_ns)
+{
+	uint64_t due = __atomic_load_n(&reactor->next_due_ns, __ATOMIC_RELAXED);
+	uint64_t now;
+
+	if (due == UINT64_MAX)
+		return wait_ns;
+	now = reactor_now_ns();
+	return min_u64(wait_ns, due > now ? due - now : 0);
+}
+
+int reactor_wait(struct reactor *reactor, uint64_t wait_ns)
+{
+	return reactor->backend->wait(reactor, false, until_timer(reactor, wait_ns));
+}
+
+int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns)
+{
+	unsigned count = reactor->backend->deliver(reactor) + expire_timers(reactor);
+	int r;
+
+	if (!wait)
+		reactor->backend->kick(reactor); /* what the callbacks gathered */
+	if (count > 0 || !wait)
+		return (int)count;
+	r = reactor->backend->wait(reactor, true, until_timer(reactor, wait_ns));
+	if (r < 0)
+		return r;
+	return (int)(reactor->backend->deliver(reactor) + expire_timers(reactor));
+}
