@@ -393,8 +393,8 @@ static void encode_member(const struct md_super *super, uint8_t *block)
 
 /*
  * Behind the last role stand ff bytes, "unused", as in mdadm's memory: whoever raises max_dev later
- * must not find zeros there, which would mean slot 0. On the device mdadm and the kernel write whole
- * sectors up to the last role and leave the rest of the 4096 bytes as it was.
+ * must not find zeros there, which would mean slot 0. On the device mdadm and the kernel write
+ * whole sectors up to the last role and leave the rest of the 4096 bytes as it was.
  */
 static void encode(const struct md_super *super, void *block)
 {

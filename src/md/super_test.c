@@ -220,6 +220,27 @@ static void data_of_1_0_ends_before_it(void **state)
 	assert_int_equal(format->decode(block, SECTORS - 16, SECTORS, &s, NULL), -EUCLEAN);
 }
 
+/* On the largest device that numbers allow, the new data offset would come out small again. */
+static void new_offset_does_not_wrap(void **state)
+{
+	uint8_t block[MD_SUPER_BYTES];
+	struct fault fault = {0};
+	struct md_super s;
+
+	vector_12(block);
+	put_le64(block + 80, 10);
+	put_le64(block + 128, UINT64_MAX - 20);
+	put_le64(block + 136, 10);
+	golden_fix_checksum(block, MD_VERSION_1_2);
+	assert_int_equal(md_format(MD_VERSION_1_2)->decode(block, 8, UINT64_MAX, &s, NULL), 0);
+	put_le32(block + 8, MD_FEATURE_NEW_OFFSET);
+	put_le32(block + 124, 0x7fffffff);
+	golden_fix_checksum(block, MD_VERSION_1_2);
+	assert_int_equal(md_format(MD_VERSION_1_2)->decode(block, 8, UINT64_MAX, &s, &fault),
+		-EUCLEAN);
+	assert_non_null(strstr(fault.text, "field new_offset:"));
+}
+
 static void logical_block_size_both_forms(void **state)
 {
 	uint8_t block[MD_SUPER_BYTES], again[MD_SUPER_BYTES];
@@ -429,6 +450,13 @@ static void valid_is_preferred_to_damaged(void **state)
 	assert_int_equal(md_super_choose(&blocks, SECTORS, &s, &fault), 0);
 	assert_int_equal(s.version, MD_VERSION_1_2);
 	assert_int_equal(fault.error, 0);
+	/* Whichever was found first: here the valid one, and the damaged one is newer. */
+	put_12(&blocks, MD_VERSION_1_1, 0, 100);
+	put_12(&blocks, MD_VERSION_1_2, 8, 200);
+	blocks.block[MD_VERSION_1_2][100] ^= 1;
+	assert_int_equal(md_super_choose(&blocks, SECTORS, &s, &fault), 0);
+	assert_int_equal(s.version, MD_VERSION_1_1);
+	assert_int_equal(fault.error, 0);
 }
 
 /* A partition's superblock seen through the whole disk is nobody's. */
@@ -467,6 +495,7 @@ int main(void)
 		cmocka_unit_test(locations),
 		cmocka_unit_test(rules_of_1_x),
 		cmocka_unit_test(data_of_1_0_ends_before_it),
+		cmocka_unit_test(new_offset_does_not_wrap),
 		cmocka_unit_test(logical_block_size_both_forms),
 		cmocka_unit_test(rules_of_0_90),
 		cmocka_unit_test(clean_or_not_in_0_90),
