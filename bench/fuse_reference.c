@@ -95,7 +95,8 @@ static const struct fuse_lowlevel_ops operations = {
 
 int main(int argc, char **argv)
 {
-	char *words[] = { argv[0], "-omax_read=1048576", NULL };
+	char option[] = "-omax_read=1048576";
+	char *words[] = { argv[0], option, NULL };
 	struct fuse_args args = FUSE_ARGS_INIT(2, words);
 	struct fuse_session *session;
 
