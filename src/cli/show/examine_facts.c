@@ -8,6 +8,7 @@
 
 #define SUPER_AREA_SECTORS 72u /* what the kernel keeps free behind the start of the superblock */
 #define BITMAP_HEADER_BYTES 256u
+#define DISK_IN_SYNC 0x4u /* of a 0.90 descriptor */
 
 uint64_t examine_seconds(uint64_t stored)
 {
@@ -165,6 +166,8 @@ bool examine_is_local(const struct md_super *super, const char *homehost)
 
 bool examine_is_active(const struct md_super *super)
 {
+	if (super->version == MD_VERSION_0_90)
+		return (super->v090.this_disk.state & DISK_IN_SYNC) != 0;
 	return md_super_role(super) < MD_ROLE_JOURNAL &&
 		(super->feature_map & MD_FEATURE_REPLACEMENT) == 0;
 }
