@@ -285,7 +285,8 @@ static int assemble_search(struct search *search)
 	if (find(search) < 0 || list_running(search) < 0)
 		return say_fault(search->fault, CLI_FAILED);
 	if (search->found_count == 0) {
-		say("No arrays found: none of the %u devices looked at is a member of an array%s%s",
+		say("No arrays found: none of the %u devices looked at is a member of an array%s%s; "
+			"'strake examine FILE…' tells what a device holds: check name, UUID and paths",
 			search->path_count,
 			search->options->uuid_given ? " with the wanted UUID" : "",
 			search->options->name != NULL ? " with the wanted name" : "");

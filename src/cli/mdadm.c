@@ -264,8 +264,9 @@ static int resolve_layout(struct cli_options *options, struct fault *fault)
 	if (options->layout_text == NULL)
 		return 0;
 	if (md_layout_parse(level, options->layout_text, &layout) < 0)
-		return fault_set(fault, -EINVAL, "layout '%s' is not understood for level %s",
-			options->layout_text, md_level_name(level));
+		return fault_set(fault, -EINVAL, "layout '%s' is not understood for level %s; use "
+			"original or alternate with raid0, none with linear", options->layout_text,
+			md_level_name(level));
 	options->layout = layout;
 	if (options->mode == CLI_ASSEMBLE && options->update_layout == 0)
 		options->update_layout = layout;
@@ -289,6 +290,20 @@ static int unknown_word(const char *word, struct fault *fault)
 	return fault_append(fault, "\n'strake --help' lists the commands");
 }
 
+/* As in mdadm: one member is a slip of the finger more often than a wish. */
+static int check_single(const struct cli_options *options, struct fault *fault)
+{
+	uint64_t count = options->raid_devices;
+
+	if (count == CLI_DEFAULT)
+		count = options->member_count;
+	if (count != 1 || options->force ||
+		(options->mode != CLI_CREATE && options->mode != CLI_BUILD))
+		return 0;
+	return fault_set(fault, -EINVAL, "'1' is an unusual number of members for an array, so it is "
+		"probably a mistake; if you really mean it, add --force; nothing was written");
+}
+
 static int finish(struct cli_options *options, struct fault *fault)
 {
 	int r;
@@ -303,7 +318,8 @@ static int finish(struct cli_options *options, struct fault *fault)
 	if (r < 0)
 		return r;
 	split_words(options);
-	return resolve_layout(options, fault);
+	r = check_single(options, fault);
+	return r < 0 ? r : resolve_layout(options, fault);
 }
 
 static void set_defaults(struct cli_options *options)

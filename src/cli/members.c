@@ -81,10 +81,10 @@ int member_set_read(struct member_set *set, struct fault *fault)
 		r = probe_read_super(set->members[i], &set->supers[i], fault);
 		if (r == -ENODATA)
 			return fault_set(fault, r,
-				"no md superblock on %s: it is no member of an array ('strake examine %s' "
-				"looks closer)", set->members[i]->path, set->members[i]->path);
+				"no md superblock on %s: it is no member of an array; name only members "
+				"('strake examine FILE…' tells them)", set->members[i]->path);
 		if (r < 0)
-			return r;
+			return fault_append(fault, "; check it with 'strake examine %s'", set->members[i]->path);
 	}
 	return 0;
 }

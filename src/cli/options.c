@@ -28,7 +28,7 @@
 
 static int bad_value(const char *what, const char *value, const char *wanted, struct fault *fault)
 {
-	return fault_set(fault, -EINVAL, "invalid %s: '%s' (%s)", what, value, wanted);
+	return fault_set(fault, -EINVAL, "invalid %s: '%s'; use %s", what, value, wanted);
 }
 
 static int apply_level(struct cli_options *options, const char *value, struct fault *fault)
@@ -47,7 +47,7 @@ static int apply_level(struct cli_options *options, const char *value, struct fa
 	(void)fault_set(fault, -EINVAL, "invalid raid level: '%s'", value);
 	if (nearest.best != NULL)
 		(void)fault_append(fault, "; did you mean '%s'?", nearest.best);
-	return fault_append(fault, "\nlevels that run now: 0 (raid0, stripe) and linear");
+	return fault_append(fault, "\nuse 0 (raid0, stripe) or linear: these run now");
 }
 
 static int apply_metadata(struct cli_options *options, const char *value, struct fault *fault)
@@ -57,7 +57,7 @@ static int apply_metadata(struct cli_options *options, const char *value, struct
 	if (strcmp(value, "imsm") == 0 || strcmp(value, "ddf") == 0)
 		return fault_set(fault, -EOPNOTSUPP, "not yet supported: --metadata=%s", value);
 	if (format == NULL)
-		return bad_value("metadata version", value, "known: 1.2, 1.1, 1.0, 0.90", fault);
+		return bad_value("metadata version", value, "1.2, 1.1, 1.0 or 0.90", fault);
 	options->version = format->version;
 	options->metadata_given = true;
 	return 0;
@@ -85,7 +85,7 @@ static int apply_size(struct cli_options *options, const char *value, struct fau
 	if (strcmp(value, "max") == 0)
 		return 0;
 	if (value_size(value, 1024, &options->size_bytes) < 0)
-		return bad_value("size", value, "KiB, a number with K, M, G, s, or max", fault);
+		return bad_value("size", value, "KiB, a number with K, M, G, s, or the word max", fault);
 	return 0;
 }
 
