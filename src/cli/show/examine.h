@@ -45,6 +45,8 @@ void examine_text(const struct examine_device *device, const struct show_options
 void examine_text_090(const struct examine_device *device, const struct show_options *options);
 void examine_text_reshape(const struct md_super *super, FILE *out);
 void examine_text_layout(const struct md_super *super, FILE *out);
+/* What mdadm says of a device with a master boot record: its entries. False if there is none. */
+bool examine_table(const char *path, const uint8_t sector[MD_SECTOR], FILE *out);
 void examine_export(const struct examine_device *device, FILE *out);
 /* One line for each array that the devices belong to. */
 void examine_brief(const struct examine_device *devices, unsigned count,

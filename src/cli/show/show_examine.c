@@ -55,8 +55,21 @@ static bool is_here(const struct examine_device *device)
 		device->super.super_offset == sector;
 }
 
-/* 1: found, with words about damage in @fault if there is any. */
-static int read_device(const char *path, struct examine_device *device, struct fault *fault)
+/* No superblock: a partition table is an answer too, though only in the text. */
+static int no_super(const struct member *member, const struct show_options *options,
+	struct fault *fault)
+{
+	uint8_t sector[MD_SECTOR];
+
+	if (options->form == SHOW_TEXT && member_read(member, 0, sector, sizeof(sector)) == 0 &&
+		examine_table(member->path, sector, options->out))
+		return 0;
+	return fault_set(fault, -ENODATA, "No md superblock detected on %s.", member->path);
+}
+
+/* 1: found, with words about damage in @fault if there is any; 0: no more to be said. */
+static int read_device(const char *path, const struct show_options *options,
+	struct examine_device *device, struct fault *fault)
 {
 	_cleanup_(memberp_close) struct member *member = NULL;
 	int r;
@@ -68,10 +81,8 @@ static int read_device(const char *path, struct examine_device *device, struct f
 		return r;
 	device->device_sectors = member->size_bytes / MD_SECTOR;
 	r = probe_read_super(member, &device->super, fault);
-	if (r == -ENODATA || ((r == -EUCLEAN || r == -EBADMSG) && !is_here(device))) {
-		fault->error = 0;
-		return fault_set(fault, -ENODATA, "No md superblock detected on %s.", path);
-	}
+	if (r == -ENODATA || ((r == -EUCLEAN || r == -EBADMSG) && !is_here(device)))
+		return no_super(member, options, fault);
 	if (r < 0 && r != -EBADMSG && r != -EUCLEAN && r != -EOPNOTSUPP)
 		return r;
 	read_bitmap(member, device);
@@ -103,11 +114,13 @@ static void examine_one(struct examine *examine, const char *path)
 		examine->exit_code = 1;
 		return;
 	}
-	r = read_device(path, device, fault);
+	r = read_device(path, examine->options, device, fault);
 	if (r < 0) {
 		fail(examine, path, r, fault);
 		return;
 	}
+	if (r == 0)
+		return;
 	if (fault->error < 0)
 		fprintf(stderr, "strake: %s\n", fault->text);
 	if (examine->options->form == SHOW_BRIEF || examine->options->form == SHOW_JSON)

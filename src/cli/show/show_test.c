@@ -222,6 +222,30 @@ static void examine_json_has_the_facts(void **state)
 	json_decref(json);
 }
 
+static void a_partition_table_is_shown(void **state)
+{
+	uint8_t sector[512] = {0};
+	struct text text;
+
+	text_open(&text);
+	assert_false(examine_table("dos.img", sector, text.out));
+	sector[510] = 0x55;
+	sector[511] = 0xaa;
+	sector[446 + 4] = sector[462 + 4] = 0x83;
+	put_le32(sector + 446 + 8, 2048);
+	put_le32(sector + 446 + 12, 20480);
+	put_le32(sector + 462 + 8, 22528);
+	put_le32(sector + 462 + 12, 40960);
+	assert_true(examine_table("dos.img", sector, text.out));
+	/* mdadm 4.2 about a disk that sfdisk partitioned so. */
+	assert_text("table",
+		"dos.img:\n   MBR Magic : aa55\n"
+		"Partition[0] :        20480 sectors at         2048 (type 83)\n"
+		"Partition[1] :        40960 sectors at        22528 (type 83)\n",
+		text_close(&text));
+	free(text.data);
+}
+
 static json_t *load_reply(const char *name)
 {
 	_cleanup_free_ char *data = slurp("detail", name, ".json", NULL);
@@ -374,6 +398,7 @@ int main(void)
 		cmocka_unit_test(spares_and_devices_are_listed_by_array),
 		cmocka_unit_test(a_logical_block_size_is_shown),
 		cmocka_unit_test(examine_json_has_the_facts),
+		cmocka_unit_test(a_partition_table_is_shown),
 		cmocka_unit_test(detail_prints_as_mdadm),
 		cmocka_unit_test(status_prints_as_mdstat),
 		cmocka_unit_test(a_broken_array_is_told),
