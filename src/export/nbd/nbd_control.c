@@ -75,7 +75,7 @@ static json_t *answer_stop(struct nbd_control *control)
 	char text[96];
 
 	if (!clients_are_gone(control)) {
-		snprintf(text, sizeof(text), "in use by %d NBD clients; disconnect them first",
+		snprintf(text, sizeof(text), "in use by NBD clients (%d); disconnect them first",
 			atomic_load(&control->clients));
 		return answer_error(-EBUSY, text, control->array->name);
 	}
@@ -98,7 +98,7 @@ static json_t *handle(void *owner, json_t *request)
 		return answer_stop(control);
 	if (strcmp(command, "partprobe") == 0 || strcmp(command, "readahead") == 0)
 		return answer_error(-EOPNOTSUPP, "is served by NBD and is no block device here; "
-			"the client's end has partitions and read-ahead", control->array->name);
+			"use the client's own means for partitions and read-ahead", control->array->name);
 	return answer_error(-EINVAL, "no such command", control->array->name);
 }
 

@@ -120,6 +120,18 @@ static int try_connect(const char *path)
 	return errno == ECONNREFUSED || errno == ENOENT ? 0 : -errno;
 }
 
+/* nbdkit would say it too, but not what to do. */
+static int check_folder(const char *name, const char *path, struct fault *fault)
+{
+	char folder[PATH_MAX];
+
+	(void)snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path + 1), path);
+	if (access(folder, W_OK | X_OK) == 0)
+		return 0;
+	return fault_set(fault, -errno, "array %s: NBD socket %s: cannot make a socket in %s: %s; "
+		"choose a directory that you may write to", name, path, folder, strerror(errno));
+}
+
 /* A socket whose server was killed would be in nbdkit's way; anything else there is not ours. */
 static int clear_socket(const char *name, const char *path, struct fault *fault)
 {
@@ -234,6 +246,8 @@ static int nbd_run(const struct export_start *start, struct fault *fault)
 		r = find_plugin(name, launch->plugin, fault);
 	if (r == 0)
 		r = choose_socket(start->options, launch->socket, fault);
+	if (r == 0)
+		r = check_folder(name, launch->socket, fault);
 	if (r == 0)
 		r = clear_socket(name, launch->socket, fault);
 	if (r < 0)

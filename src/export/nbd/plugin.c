@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "control/runtime.h"
 #include "export/nbd/handover.h"
@@ -155,12 +156,14 @@ static int strake_get_ready(void)
 
 /*
  * strake reads what we say on the standard descriptors until this byte; then they are let go, like
- * those of every background process.
+ * those of every background process. strake ends then, and must not take us along: nbdkit in the
+ * foreground asks the kernel (seen with 1.32) for SIGTERM when its parent ends.
  */
 static int tell_ready(void)
 {
 	int null, fd;
 
+	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	if (write(STDERR_FILENO, "", 1) != 1) {
 		nbdkit_error("array %s: strake is gone before the array was ready", array.name);
 		return -1;
