@@ -92,7 +92,7 @@ struct world *ram_world_flat(struct world *world)
 	return &flat->world;
 }
 
-static void perform(struct ram_world *ram, struct world_io *io)
+static void perform(struct ram_world *ram, const struct world_io *io)
 {
 	char *at = ram->pool + io->member * ram->member_bytes + io->offset_bytes;
 
@@ -106,6 +106,7 @@ static void perform(struct ram_world *ram, struct world_io *io)
 	}
 }
 
+/* First all copies, then all completions: a device moves a batch and then raises one interrupt. */
 unsigned ram_world_run(struct world *world)
 {
 	struct ram_world *ram = (struct ram_world *)world;
@@ -114,10 +115,11 @@ unsigned ram_world_run(struct world *world)
 
 	ram->first = NULL;
 	ram->last = &ram->first;
+	for (const struct world_io *copy = io; copy != NULL; copy = copy->next)
+		perform(ram, copy);
 	while (io != NULL) {
 		struct world_io *next = io->next;
 
-		perform(ram, io);
 		io->done(io, 0);
 		io = next;
 		count++;
