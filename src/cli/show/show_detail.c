@@ -46,7 +46,9 @@ static void print_head(const json_t *reply, FILE *out)
 			format_time(fact_number(reply, "creation_time"), when));
 	fprintf(out, "        Raid Level : %s\n", fact_string(reply, "level", "-unknown-"));
 	fprintf(out, "        Array Size : %" PRIu64 "%s\n", bytes / 1024, format_size(bytes, size));
-	if (fact_is_set(reply, "component_bytes")) {
+	/* A 0.90 superblock of these levels may record a size too; it means nothing there. */
+	if (json_integer_value(json_object_get(reply, "level_number")) > 0 &&
+		fact_is_set(reply, "component_bytes")) {
 		bytes = fact_number(reply, "component_bytes");
 		fprintf(out, "     Used Dev Size : %" PRIu64 "%s\n", bytes / 1024,
 			format_size(bytes, size));
