@@ -489,6 +489,9 @@ static void uring_stop(struct reactor *reactor)
 {
 	struct uring *uring = reactor->data;
 
+	/* The kernel takes a closed ring apart later, on its own; until then members that are still
+	 * registered stay open, and so stay taken. */
+	(void)io_uring_unregister_files(&uring->ring);
 	io_uring_queue_exit(&uring->ring);
 	free(uring);
 }
