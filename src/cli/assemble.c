@@ -75,11 +75,12 @@ static int name_of_super(const struct md_super *super, char ret[NAME_MAX], struc
 		if (r < 0)
 			return r;
 	}
-	return fault_set(fault, -EBUSY, "all names %s, %s_0 … are taken by running arrays", base, base);
+	return fault_set(
+		fault, -EBUSY, "all names %s, %s_0 … are taken by running arrays", base, base);
 }
 
-static int choose_name(const char *given, const struct md_super *super, char ret[NAME_MAX],
-	struct fault *fault)
+static int choose_name(
+	const char *given, const struct md_super *super, char ret[NAME_MAX], struct fault *fault)
 {
 	int r;
 
@@ -129,7 +130,7 @@ static bool is_wanted(const struct search *search, const struct md_super *super)
 	if (options->uuid_given && memcmp(options->uuid, super->set_uuid, 16) != 0)
 		return false;
 	return options->name == NULL || strcmp(options->name, super->name) == 0 ||
-		strcmp(options->name, md_name_bare(super->name)) == 0;
+	       strcmp(options->name, md_name_bare(super->name)) == 0;
 }
 
 /* Devices that cannot be opened or hold nothing are passed over; damaged superblocks are told. */
@@ -184,8 +185,8 @@ static int find(struct search *search)
 		return r;
 	search->found = calloc(search->path_count + 1, sizeof(*search->found));
 	if (search->found == NULL)
-		return fault_set(search->fault, -ENOMEM, "no memory for %u devices",
-			search->path_count);
+		return fault_set(
+			search->fault, -ENOMEM, "no memory for %u devices", search->path_count);
 	for (i = 0; i < search->path_count; i++)
 		look_at(search, search->paths[i], super);
 	return 0;
@@ -212,7 +213,8 @@ static int list_running(struct search *search)
 	r = control_list(&names, search->fault);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	json_array_foreach(names, i, name) {
+	json_array_foreach(names, i, name)
+	{
 		json_t *detail = ask_detail(json_string_value(name));
 
 		(void)json_array_append(search->running, json_object_get(detail, "uuid"));
@@ -229,7 +231,8 @@ static bool is_running(const struct search *search, const uint8_t uuid[16])
 	size_t i;
 
 	(void)md_uuid_format(uuid, text);
-	json_array_foreach(search->running, i, running) {
+	json_array_foreach(search->running, i, running)
+	{
 		if (json_is_string(running) && strcmp(json_string_value(running), text) == 0)
 			return true;
 	}
@@ -255,12 +258,14 @@ static int assemble_group(struct search *search, unsigned first)
 	}
 	if (is_running(search, one->uuid)) {
 		if (!search->options->quiet)
-			say("array %s is running already; left alone", md_uuid_format(one->uuid, text));
+			say("array %s is running already; left alone",
+				md_uuid_format(one->uuid, text));
 		return 1;
 	}
 	r = assemble_paths(paths, count, search->options->array, search->options, search->fault);
 	if (r < 0)
-		(void)fault_prefix(search->fault, "array %s (%s): ", md_uuid_format(one->uuid, text),
+		(void)fault_prefix(search->fault,
+			"array %s (%s): ", md_uuid_format(one->uuid, text),
 			one->name[0] != '\0' ? one->name : "no name");
 	return r;
 }
@@ -285,8 +290,9 @@ static int assemble_search(struct search *search)
 	if (find(search) < 0 || list_running(search) < 0)
 		return say_fault(search->fault, CLI_FAILED);
 	if (search->found_count == 0) {
-		say("No arrays found: none of the %u devices looked at is a member of an array%s%s; "
-			"'strake examine FILE…' tells what a device holds: check name, UUID and paths",
+		say("No arrays found: none of the %u devices looked at is a member of an "
+		    "array%s%s; 'strake examine FILE…' tells what a device holds: check name, UUID "
+		    "and paths",
 			search->path_count,
 			search->options->uuid_given ? " with the wanted UUID" : "",
 			search->options->name != NULL ? " with the wanted name" : "");
@@ -294,7 +300,8 @@ static int assemble_search(struct search *search)
 	}
 	if (search->options->array != NULL && is_ambiguous(search)) {
 		say("assemble %s: members of several arrays are there; --uuid=UUID chooses one "
-			"('strake examine --scan' lists them)", search->options->array);
+		    "('strake examine --scan' lists them)",
+			search->options->array);
 		return CLI_FAILED;
 	}
 	for (i = 0; i < search->found_count; i++) {
@@ -323,14 +330,16 @@ int cli_assemble(const struct cli_options *options)
 	if (search.fault == NULL)
 		return CLI_FAILED;
 	if (options->export == CLI_EXPORT_NONE) {
-		say("assemble: with --export=none nothing would be done; 'strake examine' looks only");
+		say("assemble: with --export=none nothing would be done; 'strake examine' looks "
+		    "only");
 		return CLI_USAGE;
 	}
 	if (options->scan || options->uuid_given || options->name != NULL ||
 		options->scan_in_count > 0)
 		return assemble_search(&search);
 	if (options->member_count == 0) {
-		say("assemble: no members given: name them, or --scan, --uuid or --name to find them");
+		say("assemble: no members given: name them, or --scan, --uuid or --name to find "
+		    "them");
 		return CLI_USAGE;
 	}
 	if (assemble_named(options, search.fault) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* build: an array of members without superblocks. What a superblock would say is said by options. */
+/* build: an array of members without superblocks. What a superblock would say is said by options.
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@
 
 #define DEFAULT_CHUNK_BYTES (512u * 1024)
 
-static int check_request(const struct cli_options *options, char name[NAME_MAX],
-	struct fault *fault)
+static int check_request(
+	const struct cli_options *options, char name[NAME_MAX], struct fault *fault)
 {
 	int r;
 
@@ -25,19 +26,21 @@ static int check_request(const struct cli_options *options, char name[NAME_MAX],
 		return r;
 	if (options->level_text == NULL || options->raid_devices == CLI_DEFAULT)
 		return fault_set(fault, -EINVAL,
-			"build %s: --level and --raid-devices are needed: no superblock tells them", name);
+			"build %s: --level and --raid-devices are needed: no superblock tells them",
+			name);
 	if (engine_level_name(options->level) == NULL)
 		return fault_set(fault, -EOPNOTSUPP, "not yet supported: build of level %s",
 			md_level_name(options->level));
 	if (options->export == CLI_EXPORT_NONE)
-		return fault_set(fault, -EINVAL, "build %s: with --export=none nothing would be done",
-			name);
+		return fault_set(
+			fault, -EINVAL, "build %s: with --export=none nothing would be done", name);
 	if (options->member_count != options->raid_devices)
-		return fault_set(fault, -ENODEV, "build %s: %u members given, --raid-devices=%llu asked "
-			"for", name, options->member_count, (unsigned long long)options->raid_devices);
+		return fault_set(fault, -ENODEV,
+			"build %s: %u members given, --raid-devices=%llu asked for", name,
+			options->member_count, (unsigned long long)options->raid_devices);
 	if (options->member_count > GEOMETRY_SLOTS_MAX)
-		return fault_set(fault, -EINVAL, "build %s: at most %u members", name,
-			GEOMETRY_SLOTS_MAX);
+		return fault_set(
+			fault, -EINVAL, "build %s: at most %u members", name, GEOMETRY_SLOTS_MAX);
 	return 0;
 }
 

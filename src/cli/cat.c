@@ -74,8 +74,8 @@ static int open_array(struct cat *cat)
 static int open_engine(struct cat *cat)
 {
 	const struct md_assembly *assembly = cat->assembly;
-	struct reactor_options reactor = {cat->set.members, cat->set.count, IO_MAX,
-		cat->options->sync_io};
+	struct reactor_options reactor = {
+		cat->set.members, cat->set.count, IO_MAX, cat->options->sync_io};
 	_cleanup_free_ struct engine_slot *slots = calloc(assembly->slot_count, sizeof(*slots));
 	struct engine_config config = {
 		.level = assembly->level,
@@ -104,14 +104,17 @@ static int choose_range(struct cat *cat)
 	uint64_t size = engine_array_bytes(cat->engine);
 
 	if (options->offset_bytes > size)
-		return fault_set(cat->fault, -ERANGE, "cat: offset %" PRIu64 " is beyond the end of the "
-			"array, which has %" PRIu64 " bytes", options->offset_bytes, size);
+		return fault_set(cat->fault, -ERANGE,
+			"cat: offset %" PRIu64 " is beyond the end of the array, which has %" PRIu64
+			" bytes",
+			options->offset_bytes, size);
 	cat->at_bytes = options->offset_bytes;
 	cat->end_bytes = size;
 	if (options->length_bytes != CLI_DEFAULT && options->length_bytes > size - cat->at_bytes)
-		return fault_set(cat->fault, -ERANGE, "cat: bytes %" PRIu64 " + %" PRIu64 " are beyond "
-			"the end of the array, which has %" PRIu64 " bytes", cat->at_bytes,
-			options->length_bytes, size);
+		return fault_set(cat->fault, -ERANGE,
+			"cat: bytes %" PRIu64 " + %" PRIu64
+			" are beyond the end of the array, which has %" PRIu64 " bytes",
+			cat->at_bytes, options->length_bytes, size);
 	if (options->length_bytes != CLI_DEFAULT)
 		cat->end_bytes = cat->at_bytes + options->length_bytes;
 	cat->next_bytes = round_down(cat->at_bytes, MD_SECTOR);
@@ -178,14 +181,16 @@ static int write_read(struct cat *cat, const struct cat_read *read)
 	r = write_out((const char *)read->iov.iov_base + (cat->at_bytes - request->offset_bytes),
 		(size_t)(end - cat->at_bytes));
 	if (r < 0)
-		return fault_set(cat->fault, r, "cat: standard output: cannot write: %s", strerror(-r));
+		return fault_set(
+			cat->fault, r, "cat: standard output: cannot write: %s", strerror(-r));
 	cat->at_bytes = end;
 	if (failed < 0)
-		return fault_set(cat->fault, failed, "cat: read of bytes %" PRIu64 " to %" PRIu64 " of the "
-			"array failed: %s; what was written ends before byte %" PRIu64,
+		return fault_set(cat->fault, failed,
+			"cat: read of bytes %" PRIu64 " to %" PRIu64
+			" of the array failed: %s; what was written ends before byte %" PRIu64,
 			request->fail_offset_bytes,
-			request->fail_offset_bytes + request->fail_length_bytes - 1, strerror(-failed),
-			cat->at_bytes);
+			request->fail_offset_bytes + request->fail_length_bytes - 1,
+			strerror(-failed), cat->at_bytes);
 	return 0;
 }
 

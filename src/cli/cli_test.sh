@@ -18,7 +18,7 @@ expect() {
 	number=$((number + 1))
 	"$strake" "$@" >out 2>err </dev/null
 	got=$?
-	if [ $got -eq "$code" ] && { [ -z "$words" ] || cat out err | grep -Eq -- "$words"; }; then
+	if [ $got -eq "$code" ] && { [ -z "$words" ] || cat out err | grep -Eqi -- "$words"; }; then
 		echo "ok $number - $*"
 	else
 		echo "not ok $number - $*: exit $got, wanted $code and '$words'"

@@ -47,8 +47,9 @@ static int refuse_missing(const struct creation *creation)
 	for (i = 0; i < options->member_count; i++) {
 		if (strcmp(options->members[i], "missing") == 0)
 			return fault_set(creation->fault, -EINVAL,
-				"create %s: 'missing' is impossible with level %s: it has no redundancy, every "
-				"member must be there", creation->name, md_level_name(options->level));
+				"create %s: 'missing' is impossible with level %s: it has no "
+				"redundancy, every member must be there",
+				creation->name, md_level_name(options->level));
 	}
 	return 0;
 }
@@ -60,16 +61,18 @@ static int check_count(const struct creation *creation)
 	uint64_t wanted = options->raid_devices == CLI_DEFAULT ? given : options->raid_devices;
 
 	if (given == 0)
-		return fault_set(creation->fault, -EINVAL, "create %s: no members given",
-			creation->name);
+		return fault_set(
+			creation->fault, -EINVAL, "create %s: no members given", creation->name);
 	if (given < wanted)
 		return fault_set(creation->fault, -EINVAL,
-			"create %s: you haven't given enough devices to create this array: %u given, "
-			"--raid-devices=%" PRIu64 " asked for", creation->name, given, wanted);
+			"create %s: you haven't given enough devices to create this array: %u "
+			"given, --raid-devices=%" PRIu64 " asked for",
+			creation->name, given, wanted);
 	if (given > wanted)
 		return fault_set(creation->fault, -EINVAL,
 			"create %s: you have listed more devices (%u) than are in the array "
-			"(--raid-devices=%" PRIu64 ")", creation->name, given, wanted);
+			"(--raid-devices=%" PRIu64 ")",
+			creation->name, given, wanted);
 	if (given > GEOMETRY_SLOTS_MAX)
 		return fault_set(creation->fault, -EINVAL, "create %s: at most %u members",
 			creation->name, GEOMETRY_SLOTS_MAX);
@@ -93,11 +96,13 @@ static int check_request(struct creation *creation)
 			creation->name);
 	if (engine_level_name(options->level) == NULL)
 		return fault_set(creation->fault, -EOPNOTSUPP,
-			"not yet supported: creating level %s (%s); levels that run now: 0 and linear; "
-			"nothing was written", options->level_text, md_level_name(options->level));
+			"not yet supported: creating level %s (%s); levels that run now: 0 and "
+			"linear; nothing was written",
+			options->level_text, md_level_name(options->level));
 	if (options->export == CLI_EXPORT_NONE && options->readonly)
 		return fault_set(creation->fault, -EINVAL,
-			"create %s: --readonly starts the array for reading, --export=none starts nothing",
+			"create %s: --readonly starts the array for reading, --export=none starts "
+			"nothing",
 			creation->name);
 	r = check_count(creation);
 	return r < 0 ? r : refuse_missing(creation);
@@ -191,9 +196,11 @@ static int plan(struct creation *creation)
 	if (r == 0)
 		r = fill_plan(creation, &plan_options);
 	if (r == 0)
-		r = md_plan_create(&plan_options, devices, set->count, set->supers, creation->fault);
+		r = md_plan_create(
+			&plan_options, devices, set->count, set->supers, creation->fault);
 	if (r == 0)
-		r = member_set_assemble(set, &assembly_options, &creation->assembly, creation->fault);
+		r = member_set_assemble(
+			set, &assembly_options, &creation->assembly, creation->fault);
 	if (r < 0) {
 		(void)fault_prefix(creation->fault, "create %s: ", creation->name);
 		(void)fault_append(creation->fault, "; nothing was written");
@@ -212,9 +219,10 @@ static int open_members(struct creation *creation)
 	for (i = 0; r == 0 && i < creation->set.count; i++) {
 		if (creation->set.members[i]->size_bytes == 0)
 			r = fault_set(creation->fault, -EINVAL,
-				"create %s: %s is empty: a member needs room for a superblock and data ('truncate "
-				"-s 1G FILE' makes a file larger); nothing was written", creation->name,
-				creation->set.members[i]->path);
+				"create %s: %s is empty: a member needs room for a superblock and "
+				"data ('truncate -s 1G FILE' makes a file larger); nothing was "
+				"written",
+				creation->name, creation->set.members[i]->path);
 	}
 	return r;
 }
@@ -265,11 +273,12 @@ static int look(struct creation *creation)
 	if (isatty(STDIN_FILENO)) {
 		creation->destroy = ask();
 		return creation->destroy ? 0
-			: fault_set(creation->fault, -ECANCELED, "create aborted; nothing was written");
+					 : fault_set(creation->fault, -ECANCELED,
+						   "create aborted; nothing was written");
 	}
 	return fault_set(creation->fault, -EEXIST,
-		"create %s: refused because of what the members hold; nothing was written. Look at it "
-		"first; --force (or --run) creates the array all the same, and it is lost",
+		"create %s: refused because of what the members hold; nothing was written. Look at "
+		"it first; --force (or --run) creates the array all the same, and it is lost",
 		creation->name);
 }
 
@@ -280,8 +289,8 @@ static int remember(struct creation *creation)
 
 	creation->old = calloc(creation->set.count, sizeof(*creation->old));
 	if (creation->old == NULL)
-		return fault_set(creation->fault, -ENOMEM, "no memory for %u members",
-			creation->set.count);
+		return fault_set(
+			creation->fault, -ENOMEM, "no memory for %u members", creation->set.count);
 	for (i = 0; r == 0 && i < creation->set.count; i++)
 		r = probe_read_blocks(creation->set.members[i], &creation->old[i], creation->fault);
 	return r;
@@ -294,8 +303,8 @@ static int restore_one(const struct member *member, const struct md_super_blocks
 
 	for (version = 0; r == 0 && version < MD_VERSIONS; version++) {
 		if (old->present[version])
-			r = member_write(member, old->sector[version] * MD_SECTOR, old->block[version],
-				MD_SUPER_BYTES);
+			r = member_write(member, old->sector[version] * MD_SECTOR,
+				old->block[version], MD_SUPER_BYTES);
 	}
 	return r < 0 ? r : member_sync(member);
 }
@@ -364,8 +373,9 @@ static int finish(struct creation *creation)
 	r = start_array(&start, creation->fault);
 	if (r < 0)
 		(void)fault_append(creation->fault,
-			"\nthe superblocks are written: 'strake assemble %s MEMBER…' starts the array when "
-			"the cause is gone", creation->name);
+			"\nthe superblocks are written: 'strake assemble %s MEMBER…' starts the "
+			"array when the cause is gone",
+			creation->name);
 	return r;
 }
 

@@ -70,8 +70,8 @@ static void print_verbs(FILE *out)
 	for (i = 0; i < verb_row_count; i++) {
 		if (verb_rows[i].mode == CLI_NONE)
 			continue;
-		(void)fprintf(out, "  strake %s %s\n      %s\n", verb_rows[i].name, verb_rows[i].usage,
-			verb_rows[i].help);
+		(void)fprintf(out, "  strake %s %s\n      %s\n", verb_rows[i].name,
+			verb_rows[i].usage, verb_rows[i].help);
 	}
 }
 
@@ -87,7 +87,8 @@ void cli_help(enum cli_mode mode, FILE *out)
 		print_options(mode, out);
 		return;
 	}
-	(void)fputs("strake: software RAID in user space, on disk the same as Linux md\n\nCommands:\n",
+	(void)fputs(
+		"strake: software RAID in user space, on disk the same as Linux md\n\nCommands:\n",
 		out);
 	print_verbs(out);
 	(void)fputs("\nThe same in mdadm's grammar, with the options of the command:\n", out);
@@ -97,7 +98,8 @@ void cli_help(enum cli_mode mode, FILE *out)
 		print_names(&option_rows[i], out);
 		print_help_text(option_rows[i].help, out);
 	}
-	(void)fputs("\n'strake COMMAND --help' lists the options of a command; all are in strake(8).\n",
+	(void)fputs(
+		"\n'strake COMMAND --help' lists the options of a command; all are in strake(8).\n",
 		out);
 }
 
@@ -120,8 +122,9 @@ static void print_bash(FILE *out)
 	unsigned i;
 
 	(void)fputs("# bash completion for strake, made by 'strake --completion bash'\n"
-		"_strake()\n{\n\tlocal word=${COMP_WORDS[COMP_CWORD]} words\n"
-		"\tcase ${COMP_WORDS[1]} in\n", out);
+		    "_strake()\n{\n\tlocal word=${COMP_WORDS[COMP_CWORD]} words\n"
+		    "\tcase ${COMP_WORDS[1]} in\n",
+		out);
 	for (i = 0; i < verb_row_count; i++) {
 		if (verb_rows[i].mode == CLI_NONE)
 			continue;
@@ -137,8 +140,10 @@ static void print_bash(FILE *out)
 			(void)fprintf(out, " %s", verb_rows[i].name);
 	}
 	(void)fputs("\"\n\tfi\n"
-		"\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- \"$word\")\n"
-		"}\ncomplete -o filenames -o nospace -F _strake strake\n", out);
+		    "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$word\"; compgen -f -- "
+		    "\"$word\")\n"
+		    "}\ncomplete -o filenames -o nospace -F _strake strake\n",
+		out);
 }
 
 /* In scdoc's language: underscores stand for underlining and have to be escaped. */

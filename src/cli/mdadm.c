@@ -56,8 +56,8 @@ static bool value_fits(const struct option_row *row, enum cli_mode mode, bool ha
 	return mode != CLI_NONE || has_value == (row->value != NULL);
 }
 
-static const struct option_row *find_exact(const char *name, size_t length, enum cli_mode mode,
-	bool has_value)
+static const struct option_row *find_exact(
+	const char *name, size_t length, enum cli_mode mode, bool has_value)
 {
 	const struct option_row *second = NULL;
 	unsigned i;
@@ -95,8 +95,8 @@ static int unknown_option(const struct scan *scan, const char *name, size_t leng
 }
 
 /* Shortened names: every row of the mode that begins so must be the same option. */
-static int find_shortened(const struct scan *scan, const char *name, size_t length,
-	const struct option_row **ret)
+static int find_shortened(
+	const struct scan *scan, const char *name, size_t length, const struct option_row **ret)
 {
 	const struct option_row *found = NULL;
 	unsigned i, others = 0;
@@ -112,8 +112,8 @@ static int find_shortened(const struct scan *scan, const char *name, size_t leng
 			continue;
 		else if (others++ == 0)
 			(void)fault_set(scan->fault, -EINVAL,
-				"option '--%.*s' is ambiguous; possibilities: '--%s' '--%s'", (int)length,
-				name, found->name, row->name);
+				"option '--%.*s' is ambiguous; possibilities: '--%s' '--%s'",
+				(int)length, name, found->name, row->name);
 		else
 			(void)fault_append(scan->fault, " '--%s'", row->name);
 	}
@@ -224,8 +224,10 @@ static int check_modes(const struct cli_options *options, struct fault *fault)
 	for (i = 0; i < option_row_count; i++) {
 		if (options->used[i] && !row_fits(&option_rows[i], options->mode))
 			return fault_set(fault, -EINVAL,
-				"option '--%s' has no meaning with %s\n'strake %s --help' lists its options",
-				option_rows[i].name, mode_name(options->mode), mode_name(options->mode));
+				"option '--%s' has no meaning with %s\n'strake %s --help' lists "
+				"its options",
+				option_rows[i].name, mode_name(options->mode),
+				mode_name(options->mode));
 	}
 	return 0;
 }
@@ -264,9 +266,10 @@ static int resolve_layout(struct cli_options *options, struct fault *fault)
 	if (options->layout_text == NULL)
 		return 0;
 	if (md_layout_parse(level, options->layout_text, &layout) < 0)
-		return fault_set(fault, -EINVAL, "layout '%s' is not understood for level %s; use "
-			"original or alternate with raid0, none with linear", options->layout_text,
-			md_level_name(level));
+		return fault_set(fault, -EINVAL,
+			"layout '%s' is not understood for level %s; use original or alternate "
+			"with raid0, none with linear",
+			options->layout_text, md_level_name(level));
 	options->layout = layout;
 	if (options->mode == CLI_ASSEMBLE && options->update_layout == 0)
 		options->update_layout = layout;
@@ -280,8 +283,9 @@ static int unknown_word(const char *word, struct fault *fault)
 
 	if (strchr(word, '/') != NULL)
 		return fault_set(fault, -EOPNOTSUPP,
-			"not yet supported: managing a running array (mdadm's --manage mode, '%s' without "
-			"a mode); nothing was done", word);
+			"not yet supported: managing a running array (mdadm's --manage mode, '%s' "
+			"without a mode); nothing was done",
+			word);
 	for (i = 0; i < verb_row_count; i++)
 		nearest_feed(&nearest, verb_rows[i].name);
 	(void)fault_set(fault, -EINVAL, "unknown command '%s'", word);
@@ -300,8 +304,9 @@ static int check_single(const struct cli_options *options, struct fault *fault)
 	if (count != 1 || options->force ||
 		(options->mode != CLI_CREATE && options->mode != CLI_BUILD))
 		return 0;
-	return fault_set(fault, -EINVAL, "'1' is an unusual number of members for an array, so it is "
-		"probably a mistake; if you really mean it, add --force; nothing was written");
+	return fault_set(fault, -EINVAL,
+		"'1' is an unusual number of members for an array, so it is probably a mistake; if "
+		"you really mean it, add --force; nothing was written");
 }
 
 static int finish(struct cli_options *options, struct fault *fault)
@@ -313,7 +318,8 @@ static int finish(struct cli_options *options, struct fault *fault)
 	if (options->mode == CLI_NONE && options->word_count > 0)
 		return unknown_word(options->words[0], fault);
 	if (options->mode == CLI_NONE)
-		return fault_set(fault, -EINVAL, "no command given\n'strake --help' lists the commands");
+		return fault_set(
+			fault, -EINVAL, "no command given\n'strake --help' lists the commands");
 	r = check_modes(options, fault);
 	if (r < 0)
 		return r;
@@ -348,8 +354,8 @@ static int take_verb(struct scan *scan)
 		return 0;
 	scan->at++;
 	if (verb->mode == CLI_NONE)
-		return fault_set(scan->fault, -EOPNOTSUPP, "not yet supported: %s; nothing was done",
-			verb->name);
+		return fault_set(scan->fault, -EOPNOTSUPP,
+			"not yet supported: %s; nothing was done", verb->name);
 	scan->options->mode = verb->mode;
 	return 0;
 }

@@ -16,8 +16,9 @@ static int refuse_same(const struct member_set *set, unsigned index, struct faul
 	for (i = 0; i < index; i++) {
 		if (member_is_same(set->members[i], set->members[index]))
 			return fault_set(fault, -EINVAL,
-				"%s and %s are the same device: a device can be a member only once; nothing "
-				"was done", set->members[i]->path, set->members[index]->path);
+				"%s and %s are the same device: a device can be a member only "
+				"once; nothing was done",
+				set->members[i]->path, set->members[index]->path);
 	}
 	return 0;
 }
@@ -81,10 +82,12 @@ int member_set_read(struct member_set *set, struct fault *fault)
 		r = probe_read_super(set->members[i], &set->supers[i], fault);
 		if (r == -ENODATA)
 			return fault_set(fault, r,
-				"no md superblock on %s: it is no member of an array; name only members "
-				"('strake examine FILE…' tells them)", set->members[i]->path);
+				"no md superblock on %s: it is no member of an array; name only "
+				"members ('strake examine FILE…' tells them)",
+				set->members[i]->path);
 		if (r < 0)
-			return fault_append(fault, "; check it with 'strake examine %s'", set->members[i]->path);
+			return fault_append(fault, "; check it with 'strake examine %s'",
+				set->members[i]->path);
 	}
 	return 0;
 }

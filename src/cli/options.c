@@ -85,7 +85,8 @@ static int apply_size(struct cli_options *options, const char *value, struct fau
 	if (strcmp(value, "max") == 0)
 		return 0;
 	if (value_size(value, 1024, &options->size_bytes) < 0)
-		return bad_value("size", value, "KiB, a number with K, M, G, s, or the word max", fault);
+		return bad_value(
+			"size", value, "KiB, a number with K, M, G, s, or the word max", fault);
 	return 0;
 }
 
@@ -123,8 +124,9 @@ static int apply_update(struct cli_options *options, const char *value, struct f
 	else if (strcmp(value, "layout-alternate") == 0)
 		options->update_layout = GEOMETRY_RAID0_ALTERNATE;
 	else
-		return fault_set(fault, -EOPNOTSUPP, "not yet supported: --update=%s "
-			"(known: layout-original, layout-alternate)", value);
+		return fault_set(fault, -EOPNOTSUPP,
+			"not yet supported: --update=%s (known: layout-original, layout-alternate)",
+			value);
 	return 0;
 }
 
@@ -154,24 +156,36 @@ static int apply_scan_in(struct cli_options *options, const char *value, struct 
 	return 0;
 }
 
-#define MODE(name_, letter_, mode_, help_)                                                         \
-	{.name = name_, .letter = letter_, .modes = ALL, .kind = OPTION_MODE, .mode = mode_,       \
-		.help = help_}
-#define FLAG(name_, letter_, modes_, field, help_)                                                 \
-	{.name = name_, .letter = letter_, .modes = modes_, .kind = OPTION_FLAG,                   \
-		.offset = AT(field), .help = help_}
+#define MODE(name_, letter_, mode_, help_)                                           \
+	{                                                                            \
+		.name = name_, .letter = letter_, .modes = ALL, .kind = OPTION_MODE, \
+		.mode = mode_, .help = help_                                         \
+	}
+#define FLAG(name_, letter_, modes_, field, help_)                                      \
+	{                                                                               \
+		.name = name_, .letter = letter_, .modes = modes_, .kind = OPTION_FLAG, \
+		.offset = AT(field), .help = help_                                      \
+	}
 #define VALUE(kind_, name_, letter_, value_, modes_, field, help_)                                 \
-	{.name = name_, .letter = letter_, .value = value_, .modes = modes_, .kind = kind_,        \
-		.offset = AT(field), .help = help_}
-#define CALL(name_, letter_, value_, modes_, apply_, help_)                                        \
-	{.name = name_, .letter = letter_, .value = value_, .modes = modes_, .kind = OPTION_CALL,  \
-		.apply = apply_, .help = help_}
-#define IGNORED(name_, letter_, value_, modes_)                                                    \
-	{.name = name_, .letter = letter_, .value = value_, .modes = modes_,                       \
-		.kind = OPTION_IGNORED, .help = "Accepted for mdadm's sake, without effect."}
-#define LATER(name_, letter_, value_, modes_)                                                      \
-	{.name = name_, .letter = letter_, .value = value_, .modes = modes_,                       \
-		.kind = OPTION_UNSUPPORTED}
+	{                                                                                          \
+		.name = name_, .letter = letter_, .value = value_, .modes = modes_, .kind = kind_, \
+		.offset = AT(field), .help = help_                                                 \
+	}
+#define CALL(name_, letter_, value_, modes_, apply_, help_)                         \
+	{                                                                           \
+		.name = name_, .letter = letter_, .value = value_, .modes = modes_, \
+		.kind = OPTION_CALL, .apply = apply_, .help = help_                 \
+	}
+#define IGNORED(name_, letter_, value_, modes_)                                              \
+	{                                                                                    \
+		.name = name_, .letter = letter_, .value = value_, .modes = modes_,          \
+		.kind = OPTION_IGNORED, .help = "Accepted for mdadm's sake, without effect." \
+	}
+#define LATER(name_, letter_, value_, modes_)                                       \
+	{                                                                           \
+		.name = name_, .letter = letter_, .value = value_, .modes = modes_, \
+		.kind = OPTION_UNSUPPORTED                                          \
+	}
 
 const struct option_row option_rows[] = {
 	MODE("create", 'C', CLI_CREATE, "Make a new array."),
@@ -185,8 +199,8 @@ const struct option_row option_rows[] = {
 	MODE("misc", 0, CLI_NONE, "Accepted for mdadm's sake, without effect."),
 
 	CALL("level", 'l', "LEVEL", C | B, apply_level,
-		"RAID level, by number or name: 0, raid0, stripe, linear. Others exist and are not yet "
-		"supported."),
+		"RAID level, by number or name: 0, raid0, stripe, linear. Others exist and are not "
+		"yet supported."),
 	VALUE(OPTION_COUNT, "raid-devices", 'n', "N", C | B, raid_devices,
 		"Number of members. If it is not given, the members are counted."),
 	VALUE(OPTION_KIB, "chunk", 'c', "SIZE", C | B, chunk_bytes,
@@ -198,9 +212,11 @@ const struct option_row option_rows[] = {
 	VALUE(OPTION_TEXT, "name", 'N', "NAME", C | A | B, name,
 		"create: name in the superblock. assemble: start the array that has this name."),
 	VALUE(OPTION_TEXT, "homehost", 0, "HOST", C | A | D | E, homehost,
-		"Host the array belongs to: part of its name. Default: this host's name; <none>: no host."),
+		"Host the array belongs to: part of its name. Default: this host's name; <none>: "
+		"no host."),
 	CALL("uuid", 'u', "UUID", C | A, apply_uuid,
-		"create: UUID of the array instead of a random one. assemble: start the array that has it."),
+		"create: UUID of the array instead of a random one. assemble: start the array that "
+		"has it."),
 	CALL("data-offset", 0, "SIZE", C, apply_data_offset,
 		"Where data starts on each member, in KiB or with a unit."),
 	CALL("size", 'z', "SIZE", C, apply_size,
@@ -209,28 +225,31 @@ const struct option_row option_rows[] = {
 		"RAID 0 of unequal members: original or alternate, how the later zones rotate."),
 	VALUE(OPTION_TEXT, "parity", 0, "LAYOUT", C | B, layout_text, "The same as *--layout*."),
 	CALL("update", 'U', "WHAT", A, apply_update,
-		"layout-original or layout-alternate: the layout to assume for a RAID 0 of unequal members "
-		"that records none. The superblocks are not changed."),
+		"layout-original or layout-alternate: the layout to assume for a RAID 0 of unequal "
+		"members that records none. The superblocks are not changed."),
 	FLAG("assume-clean", 0, C | B, assume_clean,
 		"Accepted; RAID 0 and linear have no redundancy to synchronise."),
-	FLAG("run", 'R', C | A | B, run, "create: do not refuse or ask because of what is found on members."),
+	FLAG("run", 'R', C | A | B, run,
+		"create: do not refuse or ask because of what is found on members."),
 	FLAG("force", 'f', ALL, force,
-		"create: as *--run*. assemble: accept superblocks that look out of date where this is safe."),
+		"create: as *--run*. assemble: accept superblocks that look out of date where this "
+		"is safe."),
 	FLAG("readonly", 'o', C | A | B, readonly,
 		"Members are opened for reading only; every write to the array is refused."),
 	CALL("export", 0, "HOW", C | A | B, apply_export,
-		"How the array appears: auto, loop (block device), fuse (a file), nbd:PATH (Unix socket), "
-		"none (create: only write the superblocks, start nothing)."),
+		"How the array appears: auto, loop (block device), fuse (a file), nbd:PATH (Unix "
+		"socket), none (create: only write the superblocks, start nothing)."),
 	VALUE(OPTION_BYTES, "readahead", 0, "BYTES", C | A | B, readahead_bytes,
 		"Read-ahead of the block device, units allowed. Default: two full stripes."),
 	CALL("io", 0, "HOW", C | A | B | K, apply_io,
-		"How members are read and written: auto, uring (io_uring) or sync (pread and pwrite)."),
+		"How members are read and written: auto, uring (io_uring) or sync (pread and "
+		"pwrite)."),
 	CALL("scan-in", 0, "PATH", A, apply_scan_in,
-		"With *--uuid*, *--name* or *--scan*: look for members in this directory, file, device or "
-		"pattern, or in \"partitions\". May be given several times."),
+		"With *--uuid*, *--name* or *--scan*: look for members in this directory, file, "
+		"device or pattern, or in \"partitions\". May be given several times."),
 	FLAG("scan", 's', A | D | E | S | T, scan,
-		"assemble: find members, in the given paths or else in /proc/partitions, and start every "
-		"complete array. examine: all devices. detail, stop: all running arrays."),
+		"assemble: find members, in the given paths or else in /proc/partitions, and start "
+		"every complete array. examine: all devices. detail, stop: all running arrays."),
 	FLAG("brief", 'b', D | E, brief, "One ARRAY line each."),
 	FLAG("export", 'Y', D | E, export_form, "KEY=value lines."),
 	FLAG("json", 0, D | E | Q | T, json, "JSON, as docs/json.md describes it."),
@@ -253,34 +272,54 @@ const struct option_row option_rows[] = {
 
 	CALL("spare-devices", 'x', "N", C, apply_spares, "Only 0 for now."),
 	CALL("bitmap", 'b', "WHERE", C | B | A, apply_bitmap, "Only none for now."),
-	LATER("bitmap-chunk", 0, "SIZE", ALL), LATER("delay", 'd', "SECONDS", ALL),
-	LATER("write-journal", 0, "DEVICE", ALL), LATER("backup-file", 0, "FILE", ALL),
-	LATER("super-minor", 'm', "N", ALL), LATER("nodes", 0, "N", ALL),
-	LATER("home-cluster", 0, "NAME", ALL), LATER("write-mostly", 0, NULL, ALL),
-	LATER("write-behind", 0, "N", ALL), LATER("failfast", 0, NULL, ALL),
-	LATER("grow", 'G', NULL, ALL), LATER("monitor", 'F', NULL, ALL),
-	LATER("follow", 0, NULL, ALL), LATER("incremental", 'I', NULL, ALL),
-	LATER("manage", 0, NULL, ALL), LATER("auto-detect", 0, NULL, ALL),
-	LATER("udev-rules", 0, NULL, ALL), LATER("add", 0, NULL, ALL),
-	LATER("re-add", 0, NULL, ALL), LATER("add-spare", 0, NULL, ALL),
-	LATER("add-journal", 0, NULL, ALL), LATER("fail", 0, NULL, ALL),
-	LATER("set-faulty", 0, NULL, ALL), LATER("remove", 'r', NULL, ALL),
-	LATER("replace", 0, NULL, ALL), LATER("with", 0, "DEVICE", ALL),
-	LATER("examine-bitmap", 'X', NULL, ALL), LATER("examine-badblocks", 0, NULL, ALL),
-	LATER("detail-platform", 0, NULL, ALL), LATER("kill-subarray", 0, "N", ALL),
-	LATER("update-subarray", 0, "N", ALL), LATER("readwrite", 'w', NULL, ALL),
-	LATER("wait", 'W', NULL, ALL), LATER("wait-clean", 0, NULL, ALL),
-	LATER("action", 0, "WHAT", ALL), LATER("array-size", 'Z', "SIZE", ALL),
-	LATER("continue", 0, NULL, ALL), LATER("freeze-reshape", 0, NULL, ALL),
-	LATER("dump", 0, "DIR", ALL), LATER("restore", 0, "DIR", ALL),
+	LATER("bitmap-chunk", 0, "SIZE", ALL),
+	LATER("delay", 'd', "SECONDS", ALL),
+	LATER("write-journal", 0, "DEVICE", ALL),
+	LATER("backup-file", 0, "FILE", ALL),
+	LATER("super-minor", 'm', "N", ALL),
+	LATER("nodes", 0, "N", ALL),
+	LATER("home-cluster", 0, "NAME", ALL),
+	LATER("write-mostly", 0, NULL, ALL),
+	LATER("write-behind", 0, "N", ALL),
+	LATER("failfast", 0, NULL, ALL),
+	LATER("grow", 'G', NULL, ALL),
+	LATER("monitor", 'F', NULL, ALL),
+	LATER("follow", 0, NULL, ALL),
+	LATER("incremental", 'I', NULL, ALL),
+	LATER("manage", 0, NULL, ALL),
+	LATER("auto-detect", 0, NULL, ALL),
+	LATER("udev-rules", 0, NULL, ALL),
+	LATER("add", 0, NULL, ALL),
+	LATER("re-add", 0, NULL, ALL),
+	LATER("add-spare", 0, NULL, ALL),
+	LATER("add-journal", 0, NULL, ALL),
+	LATER("fail", 0, NULL, ALL),
+	LATER("set-faulty", 0, NULL, ALL),
+	LATER("remove", 'r', NULL, ALL),
+	LATER("replace", 0, NULL, ALL),
+	LATER("with", 0, "DEVICE", ALL),
+	LATER("examine-bitmap", 'X', NULL, ALL),
+	LATER("examine-badblocks", 0, NULL, ALL),
+	LATER("detail-platform", 0, NULL, ALL),
+	LATER("kill-subarray", 0, "N", ALL),
+	LATER("update-subarray", 0, "N", ALL),
+	LATER("readwrite", 'w', NULL, ALL),
+	LATER("wait", 'W', NULL, ALL),
+	LATER("wait-clean", 0, NULL, ALL),
+	LATER("action", 0, "WHAT", ALL),
+	LATER("array-size", 'Z', "SIZE", ALL),
+	LATER("continue", 0, NULL, ALL),
+	LATER("freeze-reshape", 0, NULL, ALL),
+	LATER("dump", 0, "DIR", ALL),
+	LATER("restore", 0, "DIR", ALL),
 	LATER("rebuild-map", 0, NULL, ALL),
 };
 
 const unsigned option_row_count = sizeof(option_rows) / sizeof(option_rows[0]);
 _Static_assert(sizeof(option_rows) / sizeof(option_rows[0]) <= CLI_ROWS_MAX, "raise CLI_ROWS_MAX");
 
-static int apply_mode(const struct option_row *row, struct cli_options *options,
-	struct fault *fault)
+static int apply_mode(
+	const struct option_row *row, struct cli_options *options, struct fault *fault)
 {
 	if (row->mode == CLI_NONE)
 		return 0;
@@ -292,8 +331,8 @@ static int apply_mode(const struct option_row *row, struct cli_options *options,
 	return 0;
 }
 
-static int apply_number(const struct option_row *row, const char *value, uint64_t *ret,
-	struct fault *fault)
+static int apply_number(
+	const struct option_row *row, const char *value, uint64_t *ret, struct fault *fault)
 {
 	uint64_t unit = row->kind == OPTION_KIB ? 1024 : 1;
 	int r;
@@ -307,7 +346,8 @@ static int apply_number(const struct option_row *row, const char *value, uint64_
 	if (r < 0)
 		return bad_value(row->name, value,
 			unit == 1 ? "bytes, or a number with K, M, G, T, s"
-				  : "KiB, or a number with K, M, G, T, s", fault);
+				  : "KiB, or a number with K, M, G, T, s",
+			fault);
 	return 0;
 }
 
@@ -336,5 +376,6 @@ int option_apply(const struct option_row *row, const char *value, struct cli_opt
 	case OPTION_UNSUPPORTED:
 		break;
 	}
-	return fault_set(fault, -EOPNOTSUPP, "not yet supported: --%s; nothing was done", row->name);
+	return fault_set(
+		fault, -EOPNOTSUPP, "not yet supported: --%s; nothing was done", row->name);
 }

@@ -44,11 +44,12 @@ enum cli_export {
 
 struct cli_options {
 	enum cli_mode mode;
-	char **words;    /* what is no option, in order; the strings are argv's */
+	char **words; /* what is no option, in order; the strings are argv's */
 	unsigned word_count;
-	char **scan_in;  /* values of --scan-in */
+	char **scan_in; /* values of --scan-in */
 	unsigned scan_in_count;
-	/* create, assemble, build: the first word, if it names an array, and the words behind it. */
+	/* create, assemble, build: the first word, if it names an array, and the words behind it.
+	 */
 	const char *array;
 	char **members;
 	unsigned member_count;

@@ -32,8 +32,10 @@ static void parse(struct line *line, const char *text)
 	memset(line, 0, sizeof(*line));
 	assert_true(strlen(text) < sizeof(line->text));
 	strcpy(line->text, text);
-	line->argv[line->argc++] = line->text + strlen(text); /* the program's name: not looked at */
-	for (word = strtok_r(line->text, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest)) {
+	line->argv[line->argc++] = line->text +
+				   strlen(text); /* the program's name: not looked at */
+	for (word = strtok_r(line->text, " ", &rest); word != NULL;
+		word = strtok_r(NULL, " ", &rest)) {
 		assert_true(line->argc < WORDS_MAX);
 		line->argv[line->argc++] = word;
 	}
@@ -83,8 +85,8 @@ static void both_grammars(void **state)
 		{"-C /dev/md0 -l0 -n2 a b", "create /dev/md0 -l 0 -n 2 a b"},
 		{"-C -l stripe -n 2 md0 a b", "create md0 --level=raid0 a --raid-dev=2 b"},
 		{"/dev/md0 --create a b --level=linear", "create /dev/md0 a b -llinear"},
-		{"-Cl0 -n2 -c64 -e1.0 -Nx md0 a b",
-			"create md0 a b --chunk 64K --metadata=1.0 --name x --level 0 --raid-devices=2"},
+		{"-Cl0 -n2 -c64 -e1.0 -Nx md0 a b", "create md0 a b --chunk 64K --metadata=1.0 "
+						    "--name x --level 0 --raid-devices=2"},
 		{"-C md0 -l0 -n2 --data-offset=2048 -z 4096 a b",
 			"create md0 -l0 -n2 a b --data-offset 2M --size=4M"},
 		{"-C md0 -l0 -n2 -Rfov --assume-clean a b",
@@ -98,7 +100,8 @@ static void both_grammars(void **state)
 		{"-A /dev/md0 -c /x -u 01234567:89abcdef:00112233:44556677 a",
 			"assemble /dev/md0 --config=/x --uuid 0123456789abcdef0011223344556677 a"},
 		{"-As --update=layout-alternate", "assemble --scan -U layout-alternate"},
-		{"-B md5 -l0 -n2 -c 4 a b", "build md5 --level 0 --raid-devices 2 --rounding 4 a b"},
+		{"-B md5 -l0 -n2 -c 4 a b",
+			"build md5 --level 0 --raid-devices 2 --rounding 4 a b"},
 		{"-D -s -b", "detail --scan --brief"},
 		{"--detail --export --test /dev/md0", "detail -Y -t /dev/md0"},
 		{"-Evb a b", "examine a b --verbose --brief"},
@@ -216,7 +219,8 @@ static void wrong_lines(void **state)
 		static struct line line;
 
 		parse(&line, lines[i].text);
-		if (line.result != lines[i].result || strstr(line.fault.text, lines[i].words) == NULL)
+		if (line.result != lines[i].result ||
+			strstr(line.fault.text, lines[i].words) == NULL)
 			print_error("'%s': %d: %s\n", lines[i].text, line.result, line.fault.text);
 		assert_int_equal(line.result, lines[i].result);
 		assert_non_null(strstr(line.fault.text, lines[i].words));

@@ -28,8 +28,9 @@ static int ask(const char *word, json_t *request, const char *verb)
 	json_decref(request);
 	json_decref(reply);
 	if (r == -ENOENT)
-		(void)fault_set(fault, r, "%s %s: no such array is running ('strake status' lists those "
-			"that are)", verb, word);
+		(void)fault_set(fault, r,
+			"%s %s: no such array is running ('strake status' lists those that are)",
+			verb, word);
 	return r < 0 ? say_fault(fault, CLI_FAILED) : CLI_OK;
 }
 
@@ -44,7 +45,7 @@ int cli_partprobe(const struct cli_options *options)
 	}
 	for (i = 0; i < options->word_count; i++) {
 		if (ask(options->words[i], json_pack("{s:s}", "command", "partprobe"),
-			"partprobe") != CLI_OK)
+			    "partprobe") != CLI_OK)
 			code = CLI_FAILED;
 	}
 	return code;
@@ -56,10 +57,11 @@ int cli_readahead(const struct cli_options *options)
 
 	if (options->word_count != 2 || value_size(options->words[1], 1, &bytes) < 0 ||
 		bytes > INT64_MAX) {
-		say("readahead: an array and a number of bytes (or with K, M) are needed: "
-			"'strake readahead md0 2M'");
+		say("readahead: an array and a number of bytes (or with K, M) are needed: 'strake "
+		    "readahead md0 2M'");
 		return CLI_USAGE;
 	}
 	return ask(options->words[0],
-		json_pack("{s:s,s:I}", "command", "readahead", "bytes", (json_int_t)bytes), "readahead");
+		json_pack("{s:s,s:I}", "command", "readahead", "bytes", (json_int_t)bytes),
+		"readahead");
 }

@@ -32,13 +32,15 @@ int start_possible(const char *name, struct fault *fault)
 	if (access(directory, W_OK | X_OK) < 0)
 		return fault_set(fault, -errno,
 			"%s: cannot write there (%s), and running arrays keep their sockets in it; "
-			"STRAKE_RUNTIME_DIR chooses another directory", directory, strerror(errno));
+			"STRAKE_RUNTIME_DIR chooses another directory",
+			directory, strerror(errno));
 	r = ping(name, fault);
 	if (r == -ENOENT)
 		return 0;
 	return fault_set(fault, -EBUSY,
 		"an array of the name %s is running already; stop it first ('strake stop %s') or "
-		"choose another name", name, name);
+		"choose another name",
+		name, name);
 }
 
 const char *start_bare_name(const char *name)
@@ -85,7 +87,8 @@ int start_array(const struct start *start, struct fault *fault)
 	char node[PATH_MAX];
 	int r;
 
-	r = array_start(start->assembly, start->set->members, start->set->count, &array, node, fault);
+	r = array_start(
+		start->assembly, start->set->members, start->set->count, &array, node, fault);
 	if (r < 0)
 		return r;
 	if (!options->quiet)

@@ -38,8 +38,9 @@ static int stop_one(const char *word, const struct cli_options *options, struct 
 	json_decref(request);
 	json_decref(reply);
 	if (r == -ENOENT)
-		return fault_set(fault, r, "stop %s: no such array is running ('strake status' lists "
-			"those that are)", word);
+		return fault_set(fault, r,
+			"stop %s: no such array is running ('strake status' lists those that are)",
+			word);
 	if (r == 0 && !options->quiet)
 		say("stopped %s", word);
 	return r;
@@ -54,7 +55,8 @@ static int stop_all(const struct cli_options *options, struct fault *fault)
 	r = control_list(&names, fault);
 	if (r < 0)
 		return say_fault(fault, CLI_FAILED);
-	json_array_foreach(names, i, name) {
+	json_array_foreach(names, i, name)
+	{
 		if (stop_one(json_string_value(name), options, fault) < 0)
 			code = say_fault(fault, CLI_FAILED);
 	}

@@ -29,7 +29,7 @@ struct option_row {
 	const char *value; /* what its value is called; NULL: takes none */
 	unsigned modes;    /* CLI_BIT()s of the modes that take it */
 	enum option_kind kind;
-	size_t offset;     /* into struct cli_options */
+	size_t offset; /* into struct cli_options */
 	enum cli_mode mode;
 	int (*apply)(struct cli_options *options, const char *value, struct fault *fault);
 	const char *help;

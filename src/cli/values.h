@@ -8,7 +8,8 @@
 
 /*
  * A size: decimal digits, then nothing (times @unit_bytes), or s (512-byte sectors), K, M, G or T
- * (powers of 1024; a following "iB" or "B" is allowed). -EINVAL if it is none, -ERANGE if too large.
+ * (powers of 1024; a following "iB" or "B" is allowed). -EINVAL if it is none, -ERANGE if too
+ * large.
  */
 int value_size(const char *text, uint64_t unit_bytes, uint64_t *ret);
 

@@ -37,8 +37,8 @@ static int no_words(const struct cli_options *options, const char *what)
 {
 	if (options->word_count > 0 || options->scan)
 		return 0;
-	say("%s: no %s given\n'strake %s --help' lists its options", verb_of_mode(options->mode)->name,
-		what, verb_of_mode(options->mode)->name);
+	say("%s: no %s given\n'strake %s --help' lists its options",
+		verb_of_mode(options->mode)->name, what, verb_of_mode(options->mode)->name);
 	return CLI_USAGE;
 }
 
@@ -98,9 +98,9 @@ static int run_cat(const struct cli_options *options)
 	return cli_cat(options);
 }
 
-#define LATER(name_, help_)                                                                        \
-	{                                                                                          \
-		.name = name_, .mode = CLI_NONE, .help = help_                                     \
+#define LATER(name_, help_)                                    \
+	{                                                      \
+		.name = name_, .mode = CLI_NONE, .help = help_ \
 	}
 
 const struct verb_row verb_rows[] = {
@@ -124,11 +124,20 @@ const struct verb_row verb_rows[] = {
 		"Write the content of an array to standard output, without starting it.", run_cat},
 	{"partprobe", CLI_PARTPROBE, "ARRAY", "Read the partition table of an array again.",
 		cli_partprobe},
-	{"readahead", CLI_READAHEAD, "ARRAY BYTES", "Set the read-ahead of an array's block device.",
-		cli_readahead},
-	LATER("add", ""), LATER("fail", ""), LATER("remove", ""), LATER("grow", ""),
-	LATER("monitor", ""), LATER("why", ""), LATER("where", ""), LATER("bench", ""),
-	LATER("advise", ""), LATER("recover", ""), LATER("undo", ""), LATER("compat", ""),
+	{"readahead", CLI_READAHEAD, "ARRAY BYTES",
+		"Set the read-ahead of an array's block device.", cli_readahead},
+	LATER("add", ""),
+	LATER("fail", ""),
+	LATER("remove", ""),
+	LATER("grow", ""),
+	LATER("monitor", ""),
+	LATER("why", ""),
+	LATER("where", ""),
+	LATER("bench", ""),
+	LATER("advise", ""),
+	LATER("recover", ""),
+	LATER("undo", ""),
+	LATER("compat", ""),
 	LATER("sim", ""),
 };
 
