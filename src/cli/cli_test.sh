@@ -111,6 +111,20 @@ expect 1 "'missing' is impossible" $create --force a.img missing
 expect 1 'level is needed' create md0 --export=none a.img b.img
 check "refused: nothing written" sha256sum --quiet -c sums
 
+# Writing the second superblock fails: it would stand beyond the largest file allowed. (The limit
+# counts for regular files whatever their size is already.)
+truncate -s 16M small.img
+truncate -s 64M large.img
+sha256sum small.img large.img >limit_sums
+(
+	trap '' XFSZ
+	ulimit -f 65536
+	"$strake" create md0 --level 0 --metadata 1.0 --export=none small.img large.img 2>err
+)
+check "a failed write is an error" grep -q 'large.img.*File too large' err
+check "and says that all is as before" grep -q 'as they were before' err
+check "and all is as before" sha256sum --quiet -c limit_sums
+
 expect 0 '' zero-superblock a.img
 expect 0 'Unrecognised md component device' --zero-superblock a.img
 expect 1 'No md superblock|no md superblock' examine a.img

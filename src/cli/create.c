@@ -296,6 +296,19 @@ static int remember(struct creation *creation)
 	return r;
 }
 
+/* Only what changed is written: a member that refuses writes was not changed either. */
+static int restore_block(const struct member *member, uint64_t offset_bytes, const uint8_t *old)
+{
+	uint8_t now[MD_SUPER_BYTES];
+	int r;
+
+	r = member_read(member, offset_bytes, now, sizeof(now));
+	if (r == 0 && memcmp(now, old, sizeof(now)) == 0)
+		return 0;
+	r = member_write(member, offset_bytes, old, MD_SUPER_BYTES);
+	return r < 0 ? r : member_sync(member);
+}
+
 static int restore_one(const struct member *member, const struct md_super_blocks *old)
 {
 	unsigned version;
@@ -303,10 +316,10 @@ static int restore_one(const struct member *member, const struct md_super_blocks
 
 	for (version = 0; r == 0 && version < MD_VERSIONS; version++) {
 		if (old->present[version])
-			r = member_write(member, old->sector[version] * MD_SECTOR,
-				old->block[version], MD_SUPER_BYTES);
+			r = restore_block(
+				member, old->sector[version] * MD_SECTOR, old->block[version]);
 	}
-	return r < 0 ? r : member_sync(member);
+	return r;
 }
 
 /* After a failed write: put back what stood there, on all members that were reached. */
@@ -324,8 +337,9 @@ static void restore(struct creation *creation, unsigned count)
 		failed += r < 0;
 	}
 	if (failed == 0)
-		(void)fault_append(creation->fault,
-			"\nthe superblock areas of all members were put back as they were before");
+		(void)fault_append(creation->fault, "\nthe superblock areas of all members are as "
+						    "they were before; create it again "
+						    "when the cause is gone");
 }
 
 /* With consent, superblocks at other places go: assembly must not find two truths. */
