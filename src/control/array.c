@@ -38,8 +38,8 @@ int runtime_clean(const char *name, struct fault *fault)
 
 static _Noreturn void serve_array(const struct export_ops *ops, const struct export_start *start)
 {
-	struct ready_message message = { 0 };
-	struct fault fault = { 0 };
+	struct ready_message message = {0};
+	struct fault fault = {0};
 	char title[16];
 
 	(void)setsid(); /* cannot fail: a fresh child leads no group */
@@ -63,12 +63,14 @@ static int judge_end(pid_t pid, const char *name, struct fault *fault)
 		return fault_set(fault, -ECHILD,
 			"array %s: its process was ended by signal %d before the array was ready",
 			name, WTERMSIG(status));
-	return fault_set(fault, -ECHILD, "array %s: its process ended with exit status %d before the "
-		"array was ready; what it said stands above", name, WEXITSTATUS(status));
+	return fault_set(fault, -ECHILD,
+		"array %s: its process ended with exit status %d before the "
+		"array was ready; what it said stands above",
+		name, WEXITSTATUS(status));
 }
 
-static int await_ready(pid_t pid, int fd, const char *name, char node[PATH_MAX],
-	struct fault *fault)
+static int await_ready(
+	pid_t pid, int fd, const char *name, char node[PATH_MAX], struct fault *fault)
 {
 	_cleanup_free_ struct ready_message *message = calloc(1, sizeof(*message));
 
@@ -126,10 +128,12 @@ int array_start(const struct md_assembly *assembly, struct member *const *member
 	int r;
 
 	if (fault != NULL)
-		*fault = (struct fault){ 0 };
+		*fault = (struct fault){0};
 	if (ops == NULL)
-		return fault_set(fault, -EOPNOTSUPP, "array %s: this program was built without the "
-			"export that was asked for", options->name);
+		return fault_set(fault, -EOPNOTSUPP,
+			"array %s: this program was built without the "
+			"export that was asked for",
+			options->name);
 	r = runtime_clean(options->name, fault);
 	return r < 0 ? r : launch(ops, &start, node, fault);
 }

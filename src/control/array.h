@@ -28,9 +28,9 @@ struct array_options {
  * Start @assembly over @members (index = candidate index of the assembly; taken exclusively by the
  * caller, whose descriptors the new process inherits) as a background process. Returns when the
  * array can be used, with its node's path in @node, or with the reason why not in @fault and
- * nothing left behind. On success @fault->text holds one line that the user should see ("no loop
- * device …: the array is a FUSE file"), or is empty. Traces of a killed process of the same name are
- * removed first. -EBUSY "already running".
+ * nothing left behind. On success @fault->text holds one line that the user should see (why the
+ * array is a FUSE file and no block device), or is empty. Traces of a killed process of the same
+ * name are removed first. -EBUSY "already running".
  */
 int array_start(const struct md_assembly *assembly, struct member *const *members,
 	unsigned member_count, const struct array_options *options, char node[PATH_MAX],

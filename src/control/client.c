@@ -36,7 +36,7 @@ static int server_process(int fd, const json_t *request)
 
 static int wait_for_exit(int pidfd, const char *name, struct fault *fault)
 {
-	struct pollfd fd = { .fd = pidfd, .events = POLLIN };
+	struct pollfd fd = {.fd = pidfd, .events = POLLIN};
 	int r;
 
 	do {
@@ -82,8 +82,10 @@ int control_call(const char *name, json_t *request, json_t **ret, struct fault *
 	if (r == 0)
 		r = control_receive(fd, CONTROL_LINE_MAX, &reply);
 	if (r < 0)
-		return fault_set(fault, r, "array %s: its process (socket %s.sock) does not answer: "
-			"%s", name, name, strerror(-r));
+		return fault_set(fault, r,
+			"array %s: its process (socket %s.sock) does not answer: "
+			"%s",
+			name, name, strerror(-r));
 	r = judge_reply(reply, name, fault);
 	if (r == 0 && pidfd >= 0)
 		r = wait_for_exit(pidfd, name, fault);

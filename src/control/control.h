@@ -19,7 +19,7 @@
  */
 int control_call(const char *name, json_t *request, json_t **ret, struct fault *fault);
 
-/* Names of all running arrays, sorted, as a JSON array of strings; stale sockets are passed over. */
+/* Names of all running arrays, sorted, as a JSON array of strings; stale sockets do not count. */
 int control_list(json_t **ret, struct fault *fault);
 
 #endif

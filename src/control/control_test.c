@@ -41,7 +41,7 @@ static const struct export_ops test_ops = {
 	.run = run_by_name,
 };
 
-const struct export_ops *const export_rows[] = { &test_ops, NULL };
+const struct export_ops *const export_rows[] = {&test_ops, NULL};
 
 static char dir[PATH_MAX];
 
@@ -61,13 +61,18 @@ static int tear_down(void **state)
 static void names(void **state)
 {
 	static const char *const good[][2] = {
-		{ "md0", "md0" }, { "/dev/md0", "md0" }, { "/dev/md/data", "data" },
-		{ "data", "data" }, { "/dev/md/0", "md0" }, { "0", "md0" },
-		{ "with space", "with space" }, { "gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f" },
+		{"md0", "md0"},
+		{"/dev/md0", "md0"},
+		{"/dev/md/data", "data"},
+		{"data", "data"},
+		{"/dev/md/0", "md0"},
+		{"0", "md0"},
+		{"with space", "with space"},
+		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 	};
-	static const char *const bad[] = { "", "/dev/", "/dev/sda", "/tmp/x", "a/b", "-x", ".x",
+	static const char *const bad[] = {"", "/dev/", "/dev/sda", "/tmp/x", "a/b", "-x", ".x",
 		"a\nb", "x.sock", "x.links", "/dev/md/",
-		"12345678901234567890123456789012345678901234567890123456789012345" };
+		"12345678901234567890123456789012345678901234567890123456789012345"};
 	char name[NAME_MAX], path[PATH_MAX * 2];
 	struct fault fault;
 
@@ -97,7 +102,7 @@ static void places(void **state)
 
 static void no_place(void **state)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	char path[PATH_MAX];
 
 	setenv("STRAKE_RUNTIME_DIR", "/proc/cannot/be/made", 1);
@@ -110,7 +115,7 @@ static void no_place(void **state)
 
 static json_t *echo(void *owner, json_t *request)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	json_t *reply;
 
 	if (json_object_get(request, "fail") != NULL) {
@@ -134,12 +139,13 @@ static int call(const char *name, const char *text, json_t **ret, struct fault *
 static void question_and_answer(void **state)
 {
 	struct control_server *server, *second;
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	json_t *reply, *list;
 
 	assert_int_equal(call("a", "{\"command\":\"ping\"}", &reply, &fault), -ENOENT);
 	assert_int_equal(control_server_start("a", echo, NULL, &server, &fault), 0);
-	assert_int_equal(call("a", "{\"command\":\"ping\",\"x\":[1,\"\\u00fc\"]}", &reply, &fault), 0);
+	assert_int_equal(
+		call("a", "{\"command\":\"ping\",\"x\":[1,\"\\u00fc\"]}", &reply, &fault), 0);
 	assert_int_equal(json_array_size(json_object_get(json_object_get(reply, "heard"), "x")), 2);
 	json_decref(reply);
 	assert_int_equal(call("a", "{\"fail\":1}", &reply, &fault), -EBUSY);
@@ -183,7 +189,7 @@ static void bad_clients(void **state)
 static void stale_socket(void **state)
 {
 	struct control_server *server;
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	json_t *list;
 	int fd = control_socket("a", true, &fault); /* bound, and then dead */
 
@@ -203,7 +209,7 @@ static void stale_socket(void **state)
 static void foreign_file(void **state)
 {
 	struct control_server *server;
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	char path[PATH_MAX];
 	FILE *file;
 
@@ -233,11 +239,11 @@ static void long_directory(void **state)
 	setenv("STRAKE_RUNTIME_DIR", dir, 1);
 }
 
-static int start(const char *name, enum array_export export, char node[PATH_MAX],
-	struct fault *fault)
+static int start(
+	const char *name, enum array_export export, char node[PATH_MAX], struct fault *fault)
 {
 	static struct md_assembly assembly; /* large */
-	struct array_options options = { .name = name, .export = export };
+	struct array_options options = {.name = name, .export = export};
 
 	return array_start(&assembly, NULL, 0, &options, node, fault);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "control/detail.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,10 +64,9 @@ static unsigned zone_count(const struct md_assembly *assembly)
 
 static json_t *identity(const struct detail_facts *facts)
 {
-	return json_pack("{s:b, s:s, s:s, s:o, s:s, s:i, s:b, s:s, s:s}",
-		"ok", true, "name", facts->name, "node", facts->node,
-		"device", optional_text(facts->device), "export", facts->export,
-		"pid", (int)getpid(), "readonly", facts->readonly, "io", facts->io,
+	return json_pack("{s:b, s:s, s:s, s:o, s:s, s:i, s:b, s:s, s:s}", "ok", true, "name",
+		facts->name, "node", facts->node, "device", optional_text(facts->device), "export",
+		facts->export, "pid", (int)getpid(), "readonly", facts->readonly, "io", facts->io,
 		"state", "clean");
 }
 
@@ -75,16 +76,15 @@ static json_t *shape(const struct detail_facts *facts, const struct detail_count
 	const struct md_super *super = assembly->super;
 	char buffer[32];
 
-	return json_pack("{s:o, s:s, s:i, s:o, s:I, s:i, s:I, s:I, s:I, s:o}",
-		"metadata", optional_text(facts->persistent ? md_format(super->version)->name
-							      : NULL),
-		"level", md_level_name(assembly->level), "level_number", assembly->level,
-		"layout", optional_text(md_layout_name(assembly->level, assembly->layout, buffer)),
+	return json_pack("{s:o, s:s, s:i, s:o, s:I, s:i, s:I, s:I, s:I, s:o}", "metadata",
+		optional_text(facts->persistent ? md_format(super->version)->name : NULL), "level",
+		md_level_name(assembly->level), "level_number", assembly->level, "layout",
+		optional_text(md_layout_name(assembly->level, assembly->layout, buffer)),
 		"layout_number", (json_int_t)assembly->layout, "zones", (int)zone_count(assembly),
-		"chunk_bytes", (json_int_t)assembly->chunk_bytes,
-		"stripe_bytes", (json_int_t)counters->stripe_bytes,
-		"array_bytes", (json_int_t)counters->array_bytes,
-		"component_bytes", optional_size(super->size_sectors * MD_SECTOR));
+		"chunk_bytes", (json_int_t)assembly->chunk_bytes, "stripe_bytes",
+		(json_int_t)counters->stripe_bytes, "array_bytes",
+		(json_int_t)counters->array_bytes, "component_bytes",
+		optional_size(super->size_sectors * MD_SECTOR));
 }
 
 /* A member without a slot takes part as a spare would: none runs yet, so all have one. */
@@ -94,10 +94,10 @@ static json_t *census(const struct detail_facts *facts)
 	unsigned active = slots - facts->assembly->missing_count;
 	unsigned total = facts->member_count;
 
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}",
-		"raid_devices", (int)slots, "total_devices", (int)total,
-		"active_devices", (int)active, "working_devices", (int)total, "failed_devices", 0,
-		"spare_devices", (int)(total > active ? total - active : 0));
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "raid_devices", (int)slots,
+		"total_devices", (int)total, "active_devices", (int)active, "working_devices",
+		(int)total, "failed_devices", 0, "spare_devices",
+		(int)(total > active ? total - active : 0));
 }
 
 /* md's times keep seconds in the low 40 bits. */
@@ -115,24 +115,24 @@ static json_t *origin(const struct detail_facts *facts)
 	if (!facts->persistent)
 		return json_pack("{s:n, s:n, s:n, s:n, s:n, s:n}", "uuid", "array_name",
 			"preferred_minor", "events", "creation_time", "update_time");
-	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I}",
-		"uuid", md_uuid_format(super->set_uuid, uuid),
-		"array_name", optional_text(old ? NULL : super->name),
-		"preferred_minor", old ? json_integer(super->v090.md_minor) : json_null(),
-		"events", (json_int_t)super->events,
-		"creation_time", seconds(super->ctime), "update_time", seconds(super->utime));
+	return json_pack("{s:s, s:o, s:o, s:I, s:I, s:I}", "uuid",
+		md_uuid_format(super->set_uuid, uuid), "array_name",
+		optional_text(old ? NULL : super->name), "preferred_minor",
+		old ? json_integer(super->v090.md_minor) : json_null(), "events",
+		(json_int_t)super->events, "creation_time", seconds(super->ctime), "update_time",
+		seconds(super->utime));
 }
 
 static json_t *service(const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	uint32_t block = facts->assembly->logical_block_bytes;
 
-	return json_pack("{s:I, s:I, s:{s:I, s:I, s:I}}",
-		"readahead_bytes", (json_int_t)facts->readahead_bytes,
-		"logical_block_bytes", (json_int_t)(block != 0 ? block : MD_SECTOR),
-		"memory_bytes", "engine", (json_int_t)counters->engine_memory_bytes,
-		"reactor", (json_int_t)facts->reactor_memory_bytes,
-		"export", (json_int_t)facts->export_memory_bytes);
+	return json_pack("{s:I, s:I, s:{s:I, s:I, s:I}}", "readahead_bytes",
+		(json_int_t)facts->readahead_bytes, "logical_block_bytes",
+		(json_int_t)(block != 0 ? block : MD_SECTOR), "memory_bytes", "engine",
+		(json_int_t)counters->engine_memory_bytes, "reactor",
+		(json_int_t)facts->reactor_memory_bytes, "export",
+		(json_int_t)facts->export_memory_bytes);
 }
 
 /* The descriptor number that holds @slot: the index in the freshest superblock's roles. */
@@ -144,27 +144,41 @@ static int slot_number(const struct md_super *super, unsigned slot)
 	return (int)slot;
 }
 
-static json_t *member_json(const struct detail_facts *facts,
-	const struct detail_counters *counters, unsigned slot)
+/* Whoever asks stands in another directory than whoever named the member. */
+static const char *absolute_path(const struct member *member, char buffer[PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", member->fd);
+	n = member->path[0] == '/' ? 0 : readlink(link, buffer, PATH_MAX - 1);
+	if (n <= 0)
+		return member->path;
+	buffer[n] = '\0';
+	return buffer;
+}
+
+static json_t *member_json(
+	const struct detail_facts *facts, const struct detail_counters *counters, unsigned slot)
 {
 	const struct md_assembly_slot *place = &facts->assembly->slots[slot];
 	const struct engine_slot_counters *c = &counters->slots[slot];
 	const struct member *member = facts->members[place->candidate];
+	char path[PATH_MAX];
 
 	return json_pack("{s:s, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-		"path", member->path, "slot", (int)slot,
-		"number", slot_number(facts->assembly->super, slot), "state", "active sync",
-		"major", (json_int_t)member->major, "minor", (json_int_t)member->minor,
-		"size_bytes", (json_int_t)member->size_bytes,
-		"data_offset_bytes", (json_int_t)place->data_offset_bytes,
-		"data_bytes", (json_int_t)place->data_bytes, "errors", (json_int_t)c->errors,
-		"reads", (json_int_t)c->reads, "writes", (json_int_t)c->writes,
-		"read_bytes", (json_int_t)c->read_bytes,
-		"written_bytes", (json_int_t)c->written_bytes);
+		"path", absolute_path(member, path), "slot", (int)slot, "number",
+		slot_number(facts->assembly->super, slot), "state", "active sync", "major",
+		(json_int_t)member->major, "minor", (json_int_t)member->minor, "size_bytes",
+		(json_int_t)member->size_bytes, "data_offset_bytes",
+		(json_int_t)place->data_offset_bytes, "data_bytes", (json_int_t)place->data_bytes,
+		"errors", (json_int_t)c->errors, "reads", (json_int_t)c->reads, "writes",
+		(json_int_t)c->writes, "read_bytes", (json_int_t)c->read_bytes, "written_bytes",
+		(json_int_t)c->written_bytes);
 }
 
-static json_t *members_json(const struct detail_facts *facts,
-	const struct detail_counters *counters)
+static json_t *members_json(
+	const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	json_t *list = json_array();
 
@@ -184,10 +198,10 @@ static json_t *partitions_json(const struct detail_facts *facts)
 	for (unsigned i = 0; i < facts->partition_count; i++) {
 		const struct detail_partition *p = &facts->partitions[i];
 
-		if (json_array_append_new(list, json_pack("{s:i, s:s, s:I, s:I}",
-			"number", (int)p->number, "node", p->node,
-			"start_bytes", (json_int_t)p->start_bytes,
-			"length_bytes", (json_int_t)p->length_bytes)) < 0) {
+		if (json_array_append_new(list,
+			    json_pack("{s:i, s:s, s:I, s:I}", "number", (int)p->number, "node",
+				    p->node, "start_bytes", (json_int_t)p->start_bytes,
+				    "length_bytes", (json_int_t)p->length_bytes)) < 0) {
 			json_decref(list);
 			return NULL;
 		}
@@ -198,8 +212,11 @@ static json_t *partitions_json(const struct detail_facts *facts)
 static json_t *counters_json(const struct engine_counters *c)
 {
 	static const char *const names[] = {
-		[ENGINE_READ] = "read", [ENGINE_WRITE] = "write", [ENGINE_FLUSH] = "flush",
-		[ENGINE_DISCARD] = "discard", [ENGINE_ZERO] = "zero",
+		[ENGINE_READ] = "read",
+		[ENGINE_WRITE] = "write",
+		[ENGINE_FLUSH] = "flush",
+		[ENGINE_DISCARD] = "discard",
+		[ENGINE_ZERO] = "zero",
 	};
 	json_t *object = json_pack("{s:I}", "errors", (json_int_t)c->errors);
 
@@ -239,6 +256,6 @@ json_t *detail_ok(void)
 
 json_t *detail_error(const struct fault *fault)
 {
-	return json_pack("{s:b, s:i, s:s}", "ok", false, "errno", -fault->error, "error",
-		fault->text);
+	return json_pack(
+		"{s:b, s:i, s:s}", "ok", false, "errno", -fault->error, "error", fault->text);
 }

@@ -34,15 +34,15 @@ struct export_ops {
 	const char *name;
 	unsigned kinds; /* EXPORT_KIND()s of enum array_export that it serves */
 	/*
-	 * Runs in the background process, which leads a session of its own; standard descriptors are
-	 * still the caller's. 0 when the array was stopped; negative, with words, if it could not
-	 * start (everything undone): they reach the caller of array_start().
+	 * Runs in the background process, which leads a session of its own; standard descriptors
+	 * are still the caller's. 0 when the array was stopped; negative, with words, if it could
+	 * not start (everything undone): they reach the caller of array_start().
 	 */
 	int (*run)(const struct export_start *start, struct fault *fault);
 	/*
 	 * Remove what a killed process left of array @name: only what is provably its own. NULL if
-	 * such a process leaves nothing. Called when no array of that name runs. 0, or negative with
-	 * words if something stays that would be in the way.
+	 * such a process leaves nothing. Called when no array of that name runs. 0, or negative
+	 * with words if something stays that would be in the way.
 	 */
 	int (*clean)(const char *name, struct fault *fault);
 };

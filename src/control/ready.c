@@ -17,7 +17,8 @@
 #define PR_SET_IO_FLUSHER 57
 #endif
 
-#define OOM_SCORE "-900" /* below ordinary programs, above "never": a leak must not kill the rest */
+#define OOM_SCORE "-900" /* below ordinary programs, above "never": a leak must not kill the rest \
+			  */
 
 int ready_send(int fd, const struct ready_message *message)
 {
@@ -67,7 +68,7 @@ static void detach_from_terminal(void)
 
 int export_ready(int ready_fd, const char *node, const char *note)
 {
-	struct ready_message message = { 0 };
+	struct ready_message message = {0};
 	int r;
 
 	(void)snprintf(message.node, sizeof(message.node), "%s", node);

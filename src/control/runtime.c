@@ -25,7 +25,8 @@ static int choose_dir(char ret[PATH_MAX], struct fault *fault)
 	}
 	if (base == NULL || base[0] == '\0')
 		return fault_set(fault, -ENOENT,
-			"no place for the array's socket: XDG_RUNTIME_DIR is not set; set it, or set "
+			"no place for the array's socket: XDG_RUNTIME_DIR is not set; set it, or "
+			"set "
 			"STRAKE_RUNTIME_DIR to a directory of yours");
 	if (base[0] != '/')
 		return fault_set(fault, -EINVAL,
@@ -33,8 +34,8 @@ static int choose_dir(char ret[PATH_MAX], struct fault *fault)
 			base);
 	n = snprintf(ret, PATH_MAX, "%s%s", base, below);
 	if (n >= PATH_MAX - NAME_MAX)
-		return fault_set(fault, -ENAMETOOLONG, "runtime directory %.64s…: path too long",
-			base);
+		return fault_set(
+			fault, -ENAMETOOLONG, "runtime directory %.64s…: path too long", base);
 	return 0;
 }
 
@@ -69,9 +70,10 @@ int runtime_dir(char ret[PATH_MAX], struct fault *fault)
 	if (r == 0 && (stat(ret, &st) < 0 || !S_ISDIR(st.st_mode)))
 		r = -ENOTDIR;
 	if (r < 0)
-		return fault_set(fault, r, "runtime directory %s: cannot make it: %s; set "
-			"STRAKE_RUNTIME_DIR to a directory that you may write to", ret,
-			strerror(-r));
+		return fault_set(fault, r,
+			"runtime directory %s: cannot make it: %s; set "
+			"STRAKE_RUNTIME_DIR to a directory that you may write to",
+			ret, strerror(-r));
 	return 0;
 }
 
@@ -133,8 +135,8 @@ int runtime_name(const char *word, char ret[NAME_MAX], struct fault *fault)
 		strncmp(word, "/dev/", 5) == 0)
 		why = "device nodes of arrays are called /dev/mdN or /dev/md/NAME";
 	if (why != NULL)
-		return fault_set(fault, -EINVAL, "%.200s: cannot be the name of an array: %s", word,
-			why);
+		return fault_set(
+			fault, -EINVAL, "%.200s: cannot be the name of an array: %s", word, why);
 	/* "/dev/md/0" and "0" are mdadm's other spellings of md0. */
 	(void)snprintf(ret, NAME_MAX, "%s%s", is_all_digits(name) ? "md" : "", name);
 	return 0;
@@ -147,8 +149,8 @@ void runtime_link(const char *name, char ret[PATH_MAX])
 	(void)snprintf(ret, PATH_MAX, "/dev/%s%s", numbered ? "" : "md/", name);
 }
 
-static int runtime_path(const char *name, const char *suffix, char ret[PATH_MAX],
-	struct fault *fault)
+static int runtime_path(
+	const char *name, const char *suffix, char ret[PATH_MAX], struct fault *fault)
 {
 	size_t used;
 	int r = runtime_dir(ret, fault);

@@ -20,7 +20,8 @@
 #include "util/cleanup.h"
 
 #define REQUEST_BYTES_MAX (64u << 10)
-#define CLIENT_SECONDS_MAX 5 /* a client that says nothing may not keep the others waiting longer */
+#define CLIENT_SECONDS_MAX 5 /* a client that says nothing may not keep the others waiting longer \
+			      */
 
 struct control_server {
 	json_t *(*handle)(void *owner, json_t *request);
@@ -35,12 +36,13 @@ struct control_server {
 
 static json_t *answer(struct control_server *server, int fd)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	json_t *request = NULL, *reply;
 	int r = control_receive(fd, REQUEST_BYTES_MAX, &request);
 
 	if (r < 0) {
-		fault_set(&fault, r, "control socket: the request is no JSON object on one line: %s",
+		fault_set(&fault, r,
+			"control socket: the request is no JSON object on one line: %s",
 			strerror(-r));
 		return r == -ENODATA ? NULL : detail_error(&fault);
 	}
@@ -51,7 +53,7 @@ static json_t *answer(struct control_server *server, int fd)
 
 static void serve_client(struct control_server *server, int fd)
 {
-	const struct timeval limit = { .tv_sec = CLIENT_SECONDS_MAX };
+	const struct timeval limit = {.tv_sec = CLIENT_SECONDS_MAX};
 	json_t *reply;
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -66,8 +68,8 @@ static void *serve(void *argument)
 {
 	struct control_server *server = argument;
 	struct pollfd fds[2] = {
-		{ .fd = server->stop_fd, .events = POLLIN },
-		{ .fd = server->listen_fd, .events = POLLIN },
+		{.fd = server->stop_fd, .events = POLLIN},
+		{.fd = server->listen_fd, .events = POLLIN},
 	};
 
 	for (;;) {
@@ -102,7 +104,7 @@ int control_lock(struct fault *fault)
 int control_clean_socket(const char *name, struct fault *fault)
 {
 	_cleanup_close_ int fd = -1;
-	struct fault connect_fault = { 0 };
+	struct fault connect_fault = {0};
 	char path[PATH_MAX];
 	struct stat st;
 	int r = runtime_socket(name, path, fault);
@@ -192,8 +194,8 @@ int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t
 	r = -pthread_create(&server->thread, NULL, serve, server);
 	if (r < 0) {
 		remove_socket(server);
-		return fault_set(fault, r, "array %s: cannot start a thread: %s", name,
-			strerror(-r));
+		return fault_set(
+			fault, r, "array %s: cannot start a thread: %s", name, strerror(-r));
 	}
 	*ret = steal_ptr(server);
 	return 0;

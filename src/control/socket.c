@@ -23,7 +23,7 @@ static int make_address(const char *path, struct sockaddr_un *ret, int *dir_fd)
 	const char *slash = strrchr(path, '/');
 	int n;
 
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
 	if (strlen(path) < sizeof(ret->sun_path)) {
 		memcpy(ret->sun_path, path, strlen(path) + 1);
 		return 0;
@@ -39,7 +39,8 @@ static int make_address(const char *path, struct sockaddr_un *ret, int *dir_fd)
 /* The owner alone may speak with the array: the socket's mode is set before anybody can connect. */
 static int bind_socket(int fd, const struct sockaddr_un *address)
 {
-	if (fchmod(fd, 0600) < 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
+	if (fchmod(fd, 0600) < 0 ||
+		bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
 		return -errno;
 	return 0;
 }
@@ -55,8 +56,8 @@ int control_socket(const char *name, bool listening, struct fault *fault)
 		return r;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return fault_set(fault, -errno, "array %s: cannot make a socket: %s", name,
-			strerror(errno));
+		return fault_set(
+			fault, -errno, "array %s: cannot make a socket: %s", name, strerror(errno));
 	r = make_address(path, &address, &dir_fd);
 	if (r == 0 && listening)
 		r = bind_socket(fd, &address);

@@ -27,7 +27,8 @@ int control_lock(struct fault *fault);
 
 /* One JSON object and a newline. 0, or a negative errno. */
 int control_send(int fd, const json_t *object);
-/* The same way in. -ENODATA if the other end closed before a whole line; -EBADMSG no JSON object. */
+/* The same way in. -ENODATA if the other end closed before a whole line; -EBADMSG no JSON object.
+ */
 int control_receive(int fd, size_t line_max, json_t **ret);
 
 #endif

@@ -82,7 +82,7 @@ static int link_partitions(struct block *block, struct fault *fault)
 
 int block_reread(struct block *block, struct fault *fault)
 {
-	struct fault busy = { 0 };
+	struct fault busy = {0};
 	int r = partitions_probe(block->file, &block->wanted), busy_r;
 
 	if (r < 0)
@@ -109,8 +109,8 @@ unsigned block_partitions(const struct block *block, struct detail_partition *re
 		const struct partition *p = &now->list[count];
 
 		partition_link(block, p->number, link);
-		ret[count] = (struct detail_partition){ p->number, p->start_bytes,
-			p->length_bytes, "" };
+		ret[count] = (struct detail_partition){
+			p->number, p->start_bytes, p->length_bytes, ""};
 		(void)snprintf(ret[count].node, sizeof(ret[count].node), "%.*s",
 			(int)sizeof(ret[count].node) - 1, link);
 	}
@@ -120,7 +120,7 @@ unsigned block_partitions(const struct block *block, struct detail_partition *re
 
 static void pause_ms(unsigned ms)
 {
-	const struct timespec time = { .tv_nsec = (long)ms * 1000000 };
+	const struct timespec time = {.tv_nsec = (long)ms * 1000000};
 
 	(void)nanosleep(&time, NULL); /* woken early, we look early */
 }
@@ -139,8 +139,7 @@ static bool is_used(const struct block *block, char use[USE_TEXT], char node[64]
 }
 
 /* Users name their devices by our links. */
-static int refuse(const struct block *block, const char *node, const char *use,
-	struct fault *fault)
+static int refuse(const struct block *block, const char *node, const char *use, struct fault *fault)
 {
 	char link[PATH_MAX];
 
@@ -164,8 +163,10 @@ static int take_exclusively(struct block *block, struct fault *fault)
 	}
 	fd = open(block->loop.node, O_RDONLY | O_EXCL | O_CLOEXEC);
 	if (fd < 0 && errno == EBUSY)
-		return refuse(block, block->loop.node, "held by the kernel or by a mount that is "
-			"not visible here (another namespace)", fault);
+		return refuse(block, block->loop.node,
+			"held by the kernel or by a mount that is "
+			"not visible here (another namespace)",
+			fault);
 	if (fd < 0)
 		return fault_set(fault, -errno, "array %s: %s: %s", block->name, block->loop.node,
 			strerror(errno));
@@ -181,8 +182,8 @@ static void free_memory(struct block *block)
 /* Write back what the device's cache holds, then remove partitions, device and links. */
 static int dismantle(struct block *block, int exclusive_fd, struct fault *fault)
 {
-	const struct partitions none = { 0 };
-	struct fault busy = { 0 };
+	const struct partitions none = {0};
+	struct fault busy = {0};
 	int r = fsync(exclusive_fd) < 0 ? -errno : 0;
 
 	if (r < 0) {
@@ -218,7 +219,7 @@ int block_free(struct block *block, struct fault *fault)
 
 static int populate(struct block *block, struct fault *fault)
 {
-	struct fault busy = { 0 };
+	struct fault busy = {0};
 	int r = links_make(block->links, block->node, block->loop.node, fault);
 
 	if (r < 0)
@@ -261,7 +262,7 @@ int block_new(const char *name, const char *file, bool readonly, uint64_t readah
 
 void block_clean(const char *file)
 {
-	struct partitions none = { 0 };
+	struct partitions none = {0};
 	int numbers[STALE_MAX];
 	unsigned count = loop_find(file, numbers, STALE_MAX);
 

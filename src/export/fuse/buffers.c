@@ -14,7 +14,7 @@ int buffers_init(struct buffers *buffers, unsigned slab_count)
 	size_t bytes = ((size_t)slab_count + 1) * BUFFERS_SLAB_BYTES;
 	uint8_t *first;
 
-	*buffers = (struct buffers){ .slab_count = slab_count, .map_bytes = bytes };
+	*buffers = (struct buffers){.slab_count = slab_count, .map_bytes = bytes};
 	buffers->slabs = calloc(slab_count, sizeof(*buffers->slabs));
 	buffers->map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -14,7 +14,7 @@ struct command {
 
 static json_t *refuse(int error, const char *name, const char *words)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	fault_set(&fault, error, "array %s: %s", name, words);
 	return detail_error(&fault);
@@ -47,7 +47,7 @@ static json_t *detail(struct serving *serving, json_t *request)
 	const struct export_start *start = serving->start;
 	struct detail_counters *counters = calloc(1, sizeof(*counters));
 	struct detail_partition *partitions = calloc(PARTITIONS_MAX, sizeof(*partitions));
-	struct taken taken = { serving, counters };
+	struct taken taken = {serving, counters};
 	const struct block *block = serving->block;
 	struct detail_facts facts = {
 		.name = serving->name,
@@ -80,17 +80,18 @@ static json_t *detail(struct serving *serving, json_t *request)
 
 static json_t *stop(struct serving *serving, json_t *request)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	return serving_stop(serving, &fault) < 0 ? detail_error(&fault) : detail_ok();
 }
 
 static json_t *partprobe(struct serving *serving, json_t *request)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	if (serving->block == NULL)
-		return refuse(-EOPNOTSUPP, serving->name, "runs as a FUSE file without a loop device, so "
+		return refuse(-EOPNOTSUPP, serving->name,
+			"runs as a FUSE file without a loop device, so "
 			"its partitions have no nodes");
 	if (block_reread(serving->block, &fault) < 0)
 		return detail_error(&fault);
@@ -107,11 +108,12 @@ static json_t *readahead(struct serving *serving, json_t *request)
 	if (bytes != NULL && (!json_is_integer(bytes) || json_integer_value(bytes) < 0))
 		return refuse(-EINVAL, serving->name, "read-ahead: \"bytes\" is no size");
 	if (bytes != NULL && serving->block == NULL)
-		return refuse(-EOPNOTSUPP, serving->name, "runs as a FUSE file without a loop device; its "
+		return refuse(-EOPNOTSUPP, serving->name,
+			"runs as a FUSE file without a loop device; its "
 			"read-ahead is fixed at start (--readahead)");
 	if (bytes != NULL)
-		r = loop_set_readahead(block_loop(serving->block),
-			(uint64_t)json_integer_value(bytes));
+		r = loop_set_readahead(
+			block_loop(serving->block), (uint64_t)json_integer_value(bytes));
 	if (r < 0)
 		return refuse(r, serving->name, strerror(-r));
 	reply = detail_ok();
@@ -126,11 +128,11 @@ static json_t *ping(struct serving *serving, json_t *request)
 }
 
 static const struct command commands[] = {
-	{ "detail", detail },
-	{ "stop", stop },
-	{ "partprobe", partprobe },
-	{ "readahead", readahead },
-	{ "ping", ping },
+	{"detail", detail},
+	{"stop", stop},
+	{"partprobe", partprobe},
+	{"readahead", readahead},
+	{"ping", ping},
 };
 
 static json_t *run_command(struct serving *serving, const char *name, json_t *request)
@@ -152,8 +154,8 @@ json_t *serving_handle(void *owner, json_t *request)
 	else if (!serving->attached)
 		reply = refuse(-EAGAIN, serving->name, "is starting");
 	else
-		reply = run_command(serving,
-			json_string_value(json_object_get(request, "command")), request);
+		reply = run_command(
+			serving, json_string_value(json_object_get(request, "command")), request);
 	(void)pthread_mutex_unlock(&serving->admin);
 	return reply;
 }

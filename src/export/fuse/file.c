@@ -29,7 +29,8 @@ static void file_init(void *owner, struct fuse_conn_info *conn)
 	 * AUTO_INVAL_DATA ask for attributes before reads; splice copies more than it saves here.
 	 */
 	conn->want &= ~(unsigned)(FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_AUTO_INVAL_DATA |
-		FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
+				  FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE |
+				  FUSE_CAP_SPLICE_MOVE);
 	conn->want |= conn->capable & (FUSE_CAP_ASYNC_READ | FUSE_CAP_ASYNC_DIO);
 	conn->max_write = FILE_TRANSFER_MAX;
 	conn->max_background = BACKGROUND_MAX;
@@ -61,13 +62,13 @@ static void file_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *
 }
 
 /* An array has the size, mode and owner that it has. Times may be "set": nobody keeps them. */
-static void file_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set,
-	struct fuse_file_info *fi)
+static void file_setattr(
+	fuse_req_t req, fuse_ino_t ino, struct stat *attr, int to_set, struct fuse_file_info *fi)
 {
 	const struct array_file *file = fuse_req_userdata(req);
 	const int refused = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
 	bool resize = (to_set & FUSE_SET_ATTR_SIZE) != 0 &&
-		(uint64_t)attr->st_size != file->size_bytes;
+		      (uint64_t)attr->st_size != file->size_bytes;
 
 	if (file->options.readonly && (to_set & FUSE_SET_ATTR_SIZE) != 0)
 		(void)fuse_reply_err(req, EROFS);
@@ -104,8 +105,8 @@ static const struct fuse_lowlevel_ops file_ops = {
 void file_reply(struct array_file *file, uint64_t unique, int error, const struct iovec *iov,
 	unsigned iov_count)
 {
-	struct fuse_out_header header = { .error = error, .unique = unique };
-	struct iovec all[4] = { { &header, sizeof(header) } };
+	struct fuse_out_header header = {.error = error, .unique = unique};
+	struct iovec all[4] = {{&header, sizeof(header)}};
 	size_t length = sizeof(header);
 
 	for (unsigned i = 0; i < iov_count; i++) {
@@ -126,8 +127,8 @@ void file_reply(struct array_file *file, uint64_t unique, int error, const struc
 static void open_file(struct array_file *file)
 {
 	const struct fuse_open_in *in = file_argument(file);
-	struct fuse_open_out out = { 0 };
-	struct iovec iov = { &out, sizeof(out) };
+	struct fuse_open_out out = {0};
+	struct iovec iov = {&out, sizeof(out)};
 	int error = 0;
 
 	if (file->options.readonly && (in->flags & O_ACCMODE) != O_RDONLY)
@@ -139,7 +140,7 @@ static void open_file(struct array_file *file)
 
 static void answer_rare(struct array_file *file, const uint8_t *data, size_t length)
 {
-	struct fuse_buf buf = { .mem = file->rare, .size = length };
+	struct fuse_buf buf = {.mem = file->rare, .size = length};
 
 	if (length > sizeof(file->rare)) {
 		file_reply(file, file_header(file)->unique, -E2BIG, NULL, 0);
@@ -189,7 +190,7 @@ static void pause_reading(struct array_file *file)
 static bool receive_one(struct array_file *file)
 {
 	uint8_t *data = buffers_offer(&file->buffers, FILE_TRANSFER_MAX);
-	struct iovec iov[2] = { { file->rare, FILE_HEADER_BYTES }, { data, FILE_TRANSFER_MAX } };
+	struct iovec iov[2] = {{file->rare, FILE_HEADER_BYTES}, {data, FILE_TRANSFER_MAX}};
 	ssize_t n;
 
 	if (data == NULL || file->idle.first == NULL) {
@@ -231,15 +232,18 @@ static void ignore_log(enum fuse_log_level level, const char *format, va_list ar
 /* The file to mount over. Only an empty regular file is taken: it is one that we have made. */
 static int make_mount_point(struct array_file *file, struct fault *fault)
 {
-	_cleanup_close_ int fd = open(file->path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	_cleanup_close_ int fd = open(
+		file->path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fault_set(fault, -errno, "array %s: cannot make the file %s: %s",
 			file->options.name, file->path, strerror(errno));
 	if (!S_ISREG(st.st_mode) || st.st_size != 0)
-		return fault_set(fault, -EEXIST, "array %s: %s exists and is no empty file; move it "
-			"away, or give the array another name", file->options.name, file->path);
+		return fault_set(fault, -EEXIST,
+			"array %s: %s exists and is no empty file; move it "
+			"away, or give the array another name",
+			file->options.name, file->path);
 	return 0;
 }
 
@@ -251,15 +255,15 @@ static int check_fuse(const char *name, struct fault *fault)
 		return 0;
 	return fault_set(fault, errno == ENOENT || errno == ENXIO ? -ENODEV : -errno,
 		"array %s: no file can be offered: /dev/fuse: %s; load the module fuse, or use "
-		"--export=nbd:SOCKET or strake cat, which need no kernel help", name,
-		strerror(errno));
+		"--export=nbd:SOCKET or strake cat, which need no kernel help",
+		name, strerror(errno));
 }
 
 static int mount_session(struct array_file *file, struct fault *fault)
 {
 	char program[] = "strake", flag[] = "-o";
 	char options[] = "fsname=strake,subtype=strake,default_permissions";
-	char *argv[] = { program, flag, options, NULL };
+	char *argv[] = {program, flag, options, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(3, argv);
 
 	fuse_set_log_func(ignore_log);
@@ -270,9 +274,11 @@ static int mount_session(struct array_file *file, struct fault *fault)
 			file->options.name);
 	errno = 0;
 	if (fuse_session_mount(file->session, file->path) < 0)
-		return fault_set(fault, errno != 0 ? -errno : -EPERM, "array %s: cannot mount FUSE on "
-			"%s%s%s; %s, or use --export=nbd:SOCKET", file->options.name, file->path,
-			errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "",
+		return fault_set(fault, errno != 0 ? -errno : -EPERM,
+			"array %s: cannot mount FUSE on "
+			"%s%s%s; %s, or use --export=nbd:SOCKET",
+			file->options.name, file->path, errno != 0 ? ": " : "",
+			errno != 0 ? strerror(errno) : "",
 			geteuid() == 0 ? "the container or kernel must allow mounts"
 				       : "ordinary users need the program fusermount3");
 	file->mounted = true;
@@ -306,8 +312,8 @@ static void array_file_freep(struct array_file **file)
 	array_file_free(*file);
 }
 
-int array_file_mount(const struct array_file_options *options, struct array_file **ret,
-	struct fault *fault)
+int array_file_mount(
+	const struct array_file_options *options, struct array_file **ret, struct fault *fault)
 {
 	_cleanup_(array_file_freep) struct array_file *file = calloc(1, sizeof(*file));
 	int r;
@@ -366,14 +372,14 @@ void array_file_free(struct array_file *file)
 size_t array_file_memory(const struct array_file *file)
 {
 	return sizeof(*file) + FILE_IOS_MAX * (sizeof(*file->ios) + 2 * FILE_SECTOR) +
-		file->buffers.map_bytes;
+	       file->buffers.map_bytes;
 }
 
 static int run_fusermount(const char *path, const char *options)
 {
 	char program[] = "fusermount3", end_of_options[] = "--";
 	char flags[8], word[PATH_MAX];
-	char *argv[] = { program, flags, end_of_options, word, NULL };
+	char *argv[] = {program, flags, end_of_options, word, NULL};
 	posix_spawn_file_actions_t actions;
 	int status = 0, r;
 	pid_t pid;

@@ -26,7 +26,7 @@ struct array_file_options {
 	struct reactor *reactor;
 	struct engine *engine;
 	bool readonly;
-	bool can_zero; /* FALLOCATE to zero without writing zeros is worth offering */
+	bool can_zero;            /* FALLOCATE to zero without writing zeros is worth offering */
 	uint64_t readahead_bytes; /* 0: the kernel's default */
 	/* Bytes [offset, offset + length) have been written or zeroed. */
 	void (*written)(void *owner, uint64_t offset_bytes, uint64_t length_bytes);
@@ -39,8 +39,8 @@ struct array_file_options {
  * Mount. Nothing answers before the reactor runs. -ENODEV no /dev/fuse, -EBUSY something is mounted
  * there or the file is not empty, other errnos of mounting; each with words.
  */
-int array_file_mount(const struct array_file_options *options, struct array_file **ret,
-	struct fault *fault);
+int array_file_mount(
+	const struct array_file_options *options, struct array_file **ret, struct fault *fault);
 
 /* Free, after ended() or without ever having run. Removes the (empty) file under the mount. */
 void array_file_free(struct array_file *file);

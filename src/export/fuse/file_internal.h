@@ -37,16 +37,16 @@ struct file_io {
 	struct engine_request request;
 	struct iovec iov[3];
 	struct array_file *file;
-	uint64_t unique;    /* the kernel's number of the request */
-	uint32_t opcode;    /* FUSE_READ, FUSE_WRITE, FUSE_FSYNC, FUSE_FALLOCATE */
+	uint64_t unique; /* the kernel's number of the request */
+	uint32_t opcode; /* FUSE_READ, FUSE_WRITE, FUSE_FSYNC, FUSE_FALLOCATE */
 	enum file_step step;
-	unsigned flags;     /* ENGINE_FUA, ENGINE_MAY_UNMAP */
+	unsigned flags;                      /* ENGINE_FUA, ENGINE_MAY_UNMAP */
 	uint64_t offset_bytes, length_bytes; /* the client's */
 	uint32_t head_bytes, tail_bytes;
 	uint64_t middle_bytes;
-	struct slab *slab;  /* holds @data; NULL if none */
+	struct slab *slab; /* holds @data; NULL if none */
 	uint8_t *data;
-	uint8_t *edges;     /* two sectors */
+	uint8_t *edges;                  /* two sectors */
 	struct file_io *next, *previous; /* in one of the file's lists */
 };
 
@@ -70,7 +70,7 @@ struct array_file {
 	struct file_list idle;
 	/* Writes and zeroings: those at work, and those held back by an overlapping one. */
 	struct file_list active, waiting;
-	unsigned unaligned; /* of both lists; while 0 nothing needs to be compared */
+	unsigned unaligned;            /* of both lists; while 0 nothing needs to be compared */
 	uint8_t rare[FILE_RARE_BYTES]; /* the header, and all of a request that libfuse answers */
 };
 

@@ -56,9 +56,8 @@ static uint64_t sectors_end(const struct file_io *io)
 
 static bool must_wait(const struct file_io *io, const struct file_io *earlier)
 {
-	return (is_ragged(io) || is_ragged(earlier)) &&
-		sectors_first(io) < sectors_end(earlier) &&
-		sectors_first(earlier) < sectors_end(io);
+	return (is_ragged(io) || is_ragged(earlier)) && sectors_first(io) < sectors_end(earlier) &&
+	       sectors_first(earlier) < sectors_end(io);
 }
 
 static void next_step(struct file_io *io);
@@ -137,20 +136,20 @@ static void reply_read(struct file_io *io)
 	unsigned count = 0;
 
 	if (io->head_bytes > 0)
-		parts[count++] = (struct iovec){ io->edges + io->offset_bytes % FILE_SECTOR,
-			io->head_bytes };
+		parts[count++] = (struct iovec){
+			io->edges + io->offset_bytes % FILE_SECTOR, io->head_bytes};
 	if (io->middle_bytes > 0)
-		parts[count++] = (struct iovec){ io->data, io->middle_bytes };
+		parts[count++] = (struct iovec){io->data, io->middle_bytes};
 	if (io->tail_bytes > 0)
-		parts[count++] = (struct iovec){ io->edges + FILE_SECTOR, io->tail_bytes };
+		parts[count++] = (struct iovec){io->edges + FILE_SECTOR, io->tail_bytes};
 	file_reply(io->file, io->unique, 0, parts, count);
 }
 
 static void finish(struct file_io *io, int result)
 {
 	struct array_file *file = io->file;
-	struct fuse_write_out written = { .size = (uint32_t)io->length_bytes };
-	struct iovec iov = { &written, sizeof(written) };
+	struct fuse_write_out written = {.size = (uint32_t)io->length_bytes};
+	struct iovec iov = {&written, sizeof(written)};
 
 	if (result < 0 || io->opcode == FUSE_FSYNC || io->opcode == FUSE_FALLOCATE)
 		file_reply(file, io->unique, result, NULL, 0);
@@ -161,8 +160,8 @@ static void finish(struct file_io *io, int result)
 	if (is_write(io)) {
 		end_write(file, io);
 		if (file->options.written != NULL)
-			file->options.written(file->options.owner, io->offset_bytes,
-				io->length_bytes);
+			file->options.written(
+				file->options.owner, io->offset_bytes, io->length_bytes);
 	}
 	release(io);
 }
@@ -178,8 +177,8 @@ static void step_done(struct engine_request *request, int result)
 	engine_kick(io->file->options.engine);
 }
 
-static void submit(struct file_io *io, enum engine_op op, uint64_t offset, uint64_t length,
-	unsigned iov_count)
+static void submit(
+	struct file_io *io, enum engine_op op, uint64_t offset, uint64_t length, unsigned iov_count)
 {
 	io->request.op = op;
 	io->request.flags = op == ENGINE_WRITE ? io->flags & ENGINE_FUA : io->flags;
@@ -194,7 +193,7 @@ static void submit_edge(struct file_io *io, enum engine_op op, bool head)
 {
 	uint64_t offset = head ? sectors_first(io) : sectors_end(io) - FILE_SECTOR;
 
-	io->iov[0] = (struct iovec){ io->edges + (head ? 0 : FILE_SECTOR), FILE_SECTOR };
+	io->iov[0] = (struct iovec){io->edges + (head ? 0 : FILE_SECTOR), FILE_SECTOR};
 	submit(io, op, offset, FILE_SECTOR, 1);
 }
 
@@ -205,11 +204,11 @@ static void submit_transfer(struct file_io *io, enum engine_op op)
 	unsigned count = 0;
 
 	if (io->head_bytes > 0)
-		io->iov[count++] = (struct iovec){ io->edges, FILE_SECTOR };
+		io->iov[count++] = (struct iovec){io->edges, FILE_SECTOR};
 	if (io->middle_bytes > 0)
-		io->iov[count++] = (struct iovec){ middle, io->middle_bytes };
+		io->iov[count++] = (struct iovec){middle, io->middle_bytes};
 	if (io->tail_bytes > 0)
-		io->iov[count++] = (struct iovec){ io->edges + FILE_SECTOR, FILE_SECTOR };
+		io->iov[count++] = (struct iovec){io->edges + FILE_SECTOR, FILE_SECTOR};
 	submit(io, op, sectors_first(io), sectors_end(io) - sectors_first(io), count);
 }
 
@@ -390,11 +389,11 @@ void file_io_start(struct array_file *file, void *data)
 	io->data = data;
 	r = fill(file, io);
 	if (r != 0) {
-		struct fuse_write_out nothing = { 0 };
-		struct iovec iov = { &nothing, sizeof(nothing) };
+		struct fuse_write_out nothing = {0};
+		struct iovec iov = {&nothing, sizeof(nothing)};
 
-		file_reply(file, io->unique, r < 0 ? r : 0, &iov,
-			r > 0 && io->opcode == FUSE_WRITE);
+		file_reply(
+			file, io->unique, r < 0 ? r : 0, &iov, r > 0 && io->opcode == FUSE_WRITE);
 		release(io);
 	} else if (is_write(io)) {
 		begin_write(file, io);

@@ -40,8 +40,8 @@ static void note_written(void *owner, uint64_t offset_bytes, uint64_t length_byt
 
 	if (!serving->watch_table)
 		return;
-	if (offset_bytes >= TABLE_HEAD_BYTES &&
-		offset_bytes + length_bytes + TABLE_TAIL_BYTES <= engine_array_bytes(serving->engine))
+	if (offset_bytes >= TABLE_HEAD_BYTES && offset_bytes + length_bytes + TABLE_TAIL_BYTES <=
+							engine_array_bytes(serving->engine))
 		return;
 	world = reactor_world(serving->reactor);
 	world->ops->timer_arm(world, &serving->table_timer, world_now_ns(world) + TABLE_QUIET_NS);
@@ -160,8 +160,8 @@ static int make_world(struct serving *serving, struct fault *fault)
 static int watch(struct serving *serving, struct reactor_watch *watch, int fd,
 	void (*ready)(struct reactor_watch *watch, short revents))
 {
-	*watch = (struct reactor_watch){ .fd = fd, .events = POLLIN, .ready = ready,
-		.owner = serving };
+	*watch = (struct reactor_watch){
+		.fd = fd, .events = POLLIN, .ready = ready, .owner = serving};
 	if (fd < 0)
 		return -errno;
 	return reactor_watch_add(serving->reactor, watch);
@@ -180,13 +180,14 @@ static int make_watches(struct serving *serving, struct fault *fault)
 	r = -pthread_sigmask(SIG_BLOCK, &signals, NULL);
 	(void)signal(SIGPIPE, SIG_IGN); /* a valid signal number */
 	if (r == 0)
-		r = watch(serving, &serving->wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-			run_calls);
+		r = watch(
+			serving, &serving->wake, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), run_calls);
 	if (r == 0)
 		r = watch(serving, &serving->signals,
 			signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), signal_arrived);
-	return r == 0 ? 0 : fault_set(fault, r, "array %s: event descriptors: %s", serving->name,
-		strerror(-r));
+	return r == 0 ? 0
+		      : fault_set(fault, r, "array %s: event descriptors: %s", serving->name,
+				strerror(-r));
 }
 
 static int mount_file(struct serving *serving, struct fault *fault)
@@ -199,7 +200,8 @@ static int mount_file(struct serving *serving, struct fault *fault)
 		.readonly = serving->start->options->readonly,
 		.can_zero = members_can_zero(serving->start),
 		.readahead_bytes = serving->readahead_bytes == LOOP_UNCHANGED
-			? 0 : serving->readahead_bytes,
+					   ? 0
+					   : serving->readahead_bytes,
 		.written = note_written,
 		.ended = file_ended,
 		.owner = serving,
@@ -219,15 +221,16 @@ static int set_up(struct serving *serving, struct fault *fault)
 	if (r == 0)
 		r = make_watches(serving, fault);
 	if (r == 0)
-		r = control_server_start(serving->name, serving_handle, serving,
-			&serving->server, fault);
+		r = control_server_start(
+			serving->name, serving_handle, serving, &serving->server, fault);
 	if (r == 0)
 		r = mount_file(serving, fault);
 	if (r < 0)
 		return r;
 	r = -pthread_create(&serving->worker, NULL, serving_work, serving);
-	return r == 0 ? 0 : fault_set(fault, r, "array %s: cannot start a thread: %s",
-		serving->name, strerror(-r));
+	return r == 0 ? 0
+		      : fault_set(fault, r, "array %s: cannot start a thread: %s", serving->name,
+				strerror(-r));
 }
 
 /*
@@ -238,7 +241,8 @@ static void release_members(const struct export_start *start)
 {
 	for (unsigned i = 0; i < start->member_count; i++)
 		if (!start->members[i]->is_block)
-			(void)flock(start->members[i]->fd, LOCK_UN); /* goes with us at the latest */
+			(void)flock(
+				start->members[i]->fd, LOCK_UN); /* goes with us at the latest */
 }
 
 static void tear_down(struct serving *serving)
@@ -328,8 +332,9 @@ static int fuse_clean(const char *name, struct fault *fault)
 		block_clean(path);
 		r = array_file_unmount_dead(path);
 		if (r < 0)
-			return fault_set(fault, r, "array %s: dead FUSE mount %s: cannot unmount it: %s",
-				name, path, strerror(-r));
+			return fault_set(fault, r,
+				"array %s: dead FUSE mount %s: cannot unmount it: %s", name, path,
+				strerror(-r));
 	}
 	if (r == 0)
 		r = links_clean(name, fault);
@@ -341,7 +346,7 @@ static int fuse_clean(const char *name, struct fault *fault)
 const struct export_ops fuse_export_ops = {
 	.name = "fuse",
 	.kinds = EXPORT_KIND(ARRAY_EXPORT_AUTO) | EXPORT_KIND(ARRAY_EXPORT_FUSE) |
-		EXPORT_KIND(ARRAY_EXPORT_LOOP),
+		 EXPORT_KIND(ARRAY_EXPORT_LOOP),
 	.run = fuse_run,
 	.clean = fuse_clean,
 };

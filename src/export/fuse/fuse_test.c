@@ -87,10 +87,10 @@ static void any_bytes(void **state)
 	static const struct {
 		off_t offset;
 		size_t length;
-	} ranges[] = { { 0, 1 }, { 511, 1 }, { 511, 2 }, { 1000, 24 }, { 1024, 512 }, { 1023, 514 },
-		{ 4096, 4096 }, { TEST_CHUNK_BYTES - 1, 2 }, { 1, 3 << 20 }, { 512, 2 << 20 },
-		{ TEST_ARRAY_BYTES - 1, 1 }, { TEST_ARRAY_BYTES - 5000, 5000 } };
-	static const int flags[] = { O_RDWR, O_RDWR | O_DIRECT, O_RDWR | O_DSYNC };
+	} ranges[] = {{0, 1}, {511, 1}, {511, 2}, {1000, 24}, {1024, 512}, {1023, 514},
+		{4096, 4096}, {TEST_CHUNK_BYTES - 1, 2}, {1, 3 << 20}, {512, 2 << 20},
+		{TEST_ARRAY_BYTES - 1, 1}, {TEST_ARRAY_BYTES - 5000, 5000}};
+	static const int flags[] = {O_RDWR, O_RDWR | O_DIRECT, O_RDWR | O_DSYNC};
 	uint8_t *shadow = calloc(1, TEST_ARRAY_BYTES);
 
 	start();
@@ -142,7 +142,8 @@ static void *write_records(void *argument)
 	return NULL;
 }
 
-/* Neighbouring records share sectors: were the read-modify-writes not serialised, some would be lost. */
+/* Neighbouring records share sectors: were the read-modify-writes not serialised, some would be
+ * lost. */
 static void neighbours(void **state)
 {
 	pthread_t threads[WRITERS];
@@ -168,7 +169,7 @@ static void neighbours(void **state)
 
 static void the_end(void **state)
 {
-	uint8_t bytes[300] = { 7 };
+	uint8_t bytes[300] = {7};
 	struct stat st;
 	int fd;
 
@@ -209,12 +210,15 @@ static void holes(void **state)
 		memcpy(expected, bytes, 1 << 20);
 		memset(expected + offset, 0, length);
 		assert_int_equal(pwrite(fd, bytes, 1 << 20, 0), 1 << 20);
-		assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE |
-			(mode == 0 ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE), offset,
-			(off_t)length), 0);
+		assert_int_equal(fallocate(fd,
+					 FALLOC_FL_KEEP_SIZE | (mode == 0 ? FALLOC_FL_PUNCH_HOLE
+									  : FALLOC_FL_ZERO_RANGE),
+					 offset, (off_t)length),
+			0);
 		check(fd, expected, 1 << 20, 0);
 		memset(expected + 10, 0, 5); /* within one sector */
-		assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 10, 5), 0);
+		assert_int_equal(
+			fallocate(fd, FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE, 10, 5), 0);
 		check(fd, expected, 1 << 20, 0);
 		free(expected);
 	}
@@ -255,12 +259,13 @@ static void commands(void **state)
 	assert_int_equal(test_array_call(&array, "{\"command\":\"detail\"}", &reply), 0);
 	assert_string_equal(json_string_value(json_object_get(reply, "export")), "fuse");
 	assert_string_equal(json_string_value(json_object_get(reply, "node")), array.node);
-	assert_int_equal(json_integer_value(json_object_get(reply, "array_bytes")),
-		TEST_ARRAY_BYTES);
+	assert_int_equal(
+		json_integer_value(json_object_get(reply, "array_bytes")), TEST_ARRAY_BYTES);
 	assert_int_equal(json_array_size(json_object_get(reply, "members")), 2);
 	json_decref(reply);
 	assert_int_equal(test_array_call(&array, "{\"command\":\"no\"}", &reply), -EINVAL);
-	assert_int_equal(test_array_call(&array, "{\"command\":\"partprobe\"}", &reply), -EOPNOTSUPP);
+	assert_int_equal(
+		test_array_call(&array, "{\"command\":\"partprobe\"}", &reply), -EOPNOTSUPP);
 	stop();
 	assert_int_equal(test_array_call(&array, "{\"command\":\"ping\"}", &reply), -ENOENT);
 }
@@ -271,7 +276,7 @@ static void twice(void **state)
 	struct test_array other = array;
 
 	start();
-	other.fault = (struct fault){ 0 };
+	other.fault = (struct fault){0};
 	assert_int_equal(test_array_start(&other), -EBUSY);
 	stop();
 }

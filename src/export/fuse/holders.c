@@ -38,13 +38,13 @@ static bool is_device(const char *path, dev_t device)
 	struct stat st;
 
 	return path[0] == '/' && stat(path, &st) == 0 && S_ISBLK(st.st_mode) &&
-		st.st_rdev == device;
+	       st.st_rdev == device;
 }
 
 /*
  * mountinfo: "ID PARENT MAJOR:MINOR ROOT MOUNTPOINT OPTIONS … - TYPE SOURCE OPTIONS". File systems
- * over several devices (btrfs) have numbers of their own, so the source counts as well; only sources
- * in /dev are looked at, because a stat() of others may hang.
+ * over several devices (btrfs) have numbers of their own, so the source counts as well; only
+ * sources in /dev are looked at, because a stat() of others may hang.
  */
 static bool is_mount_of(char *line, dev_t device, char point[PATH_MAX])
 {
@@ -58,7 +58,7 @@ static bool is_mount_of(char *line, dev_t device, char point[PATH_MAX])
 	unescape(source);
 	unescape(point);
 	return makedev(major, minor) == device ||
-		(strncmp(source, "/dev/", 5) == 0 && is_device(source, device));
+	       (strncmp(source, "/dev/", 5) == 0 && is_device(source, device));
 }
 
 static bool find_mount(dev_t device, char *ret, size_t ret_bytes)
@@ -101,8 +101,8 @@ static bool find_stacked(dev_t device, char *ret, size_t ret_bytes)
 	bool found = false;
 	DIR *dir;
 
-	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(device),
-		minor(device));
+	(void)snprintf(
+		path, sizeof(path), "/sys/dev/block/%u:%u/holders", major(device), minor(device));
 	dir = opendir(path);
 	while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
 		found = entry->d_name[0] != '.';
@@ -132,7 +132,7 @@ static bool is_wanted(int fds, const char *fd, const struct wanted *wanted)
 	if (wanted->path != NULL)
 		return strcmp(target, wanted->path) == 0;
 	return strncmp(target, "/dev/", 5) == 0 && fstatat(fds, fd, &st, 0) == 0 &&
-		S_ISBLK(st.st_mode) && st.st_rdev == wanted->device;
+	       S_ISBLK(st.st_mode) && st.st_rdev == wanted->device;
 }
 
 static bool process_has(const char *pid, const struct wanted *wanted)
@@ -199,21 +199,21 @@ static bool find_loop(const char *path, int except, char *ret, size_t ret_bytes)
 
 bool holders_of_device(const char *node, char *ret, size_t ret_bytes)
 {
-	struct wanted wanted = { 0 };
+	struct wanted wanted = {0};
 	struct stat st;
 
 	if (stat(node, &st) < 0 || !S_ISBLK(st.st_mode))
 		return false;
 	wanted.device = st.st_rdev;
 	return find_mount(st.st_rdev, ret, ret_bytes) || find_swap(st.st_rdev, ret, ret_bytes) ||
-		find_stacked(st.st_rdev, ret, ret_bytes) || find_loop(node, -1, ret, ret_bytes) ||
-		find_process(&wanted, ret, ret_bytes);
+	       find_stacked(st.st_rdev, ret, ret_bytes) || find_loop(node, -1, ret, ret_bytes) ||
+	       find_process(&wanted, ret, ret_bytes);
 }
 
 bool holders_of_file(const char *path, int except_loop, char *ret, size_t ret_bytes)
 {
-	const struct wanted wanted = { .path = path };
+	const struct wanted wanted = {.path = path};
 
 	return find_loop(path, except_loop, ret, ret_bytes) ||
-		find_process(&wanted, ret, ret_bytes);
+	       find_process(&wanted, ret, ret_bytes);
 }

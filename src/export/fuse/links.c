@@ -28,7 +28,7 @@ static void drop(struct link *link)
 {
 	free(link->path);
 	free(link->target);
-	*link = (struct link){ 0 };
+	*link = (struct link){0};
 }
 
 int links_new(const char *name, struct links **ret, struct fault *fault)
@@ -106,7 +106,7 @@ static bool is_recorded(const struct links *links, const char *path, const char 
 
 int links_make(struct links *links, const char *path, const char *node, struct fault *fault)
 {
-	struct link link = { .path = strdup(path), .target = relative_target(path, node) };
+	struct link link = {.path = strdup(path), .target = relative_target(path, node)};
 	int r;
 
 	if (link.path == NULL || link.target == NULL || links->count == LINKS_MAX) {
@@ -124,13 +124,15 @@ int links_make(struct links *links, const char *path, const char *node, struct f
 	if (r == 0)
 		return 0;
 	drop(&links->list[--links->count]);
-	(void)write_record(links); /* the longer record names a link that leads elsewhere: harmless */
-	return fault_set(fault, r, "link %s: cannot make it: %s", path, r == -EEXIST ?
-		"something else has this name; remove it or choose another name" : strerror(-r));
+	(void)write_record(
+		links); /* the longer record names a link that leads elsewhere: harmless */
+	return fault_set(fault, r, "link %s: cannot make it: %s", path,
+		r == -EEXIST ? "something else has this name; remove it or choose another name"
+			     : strerror(-r));
 }
 
-void links_remove(struct links *links, int (*keep)(const void *owner, const char *path),
-	const void *owner)
+void links_remove(
+	struct links *links, int (*keep)(const void *owner, const char *path), const void *owner)
 {
 	unsigned kept = 0;
 
@@ -142,7 +144,8 @@ void links_remove(struct links *links, int (*keep)(const void *owner, const char
 			continue;
 		}
 		if (leads_to(link->path, link->target))
-			(void)unlink(link->path); /* if it stays, the record of it is gone with us */
+			(void)unlink(
+				link->path); /* if it stays, the record of it is gone with us */
 		drop(link);
 	}
 	if (kept == links->count && kept > 0)

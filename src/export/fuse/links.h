@@ -20,8 +20,8 @@ void links_free(struct links *links); /* the links stay */
  */
 int links_make(struct links *links, const char *path, const char *node, struct fault *fault);
 /* Remove the links to nodes for which @keep says false (NULL: all); the record if none is left. */
-void links_remove(struct links *links, int (*keep)(const void *owner, const char *path),
-	const void *owner);
+void links_remove(
+	struct links *links, int (*keep)(const void *owner, const char *path), const void *owner);
 
 /* Remove the links on record of array @name that still lead where it says, and the record. */
 int links_clean(const char *name, struct fault *fault);

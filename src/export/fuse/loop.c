@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 #define SECTOR 512u
-#define ATTEMPTS_MAX 64  /* others may take the free device between our question and our hand */
+#define ATTEMPTS_MAX 64 /* others may take the free device between our question and our hand */
 #define DETACH_WAIT_MS 3000
 #define POLL_MS 10
 
@@ -46,14 +46,14 @@ static int configure(const struct loop *loop, int file_fd, const char *path, boo
 
 	if (fd < 0)
 		return -errno;
-	(void)snprintf((char *)config.info.lo_file_name, sizeof(config.info.lo_file_name), "%s",
-		path);
+	(void)snprintf(
+		(char *)config.info.lo_file_name, sizeof(config.info.lo_file_name), "%s", path);
 	return ioctl(fd, LOOP_CONFIGURE, &config) < 0 ? -errno : 0;
 }
 
 /* Find a free device and take it; the next if somebody was faster. */
-static int take_free(int control_fd, int file_fd, const char *path, bool readonly,
-	struct loop *ret, struct fault *fault)
+static int take_free(int control_fd, int file_fd, const char *path, bool readonly, struct loop *ret,
+	struct fault *fault)
 {
 	int r = -EBUSY;
 
@@ -104,7 +104,7 @@ static bool read_backing(int number, char ret[PATH_MAX])
 
 int loop_detach(const struct loop *loop, int exclusive_fd)
 {
-	const struct timespec pause = { .tv_nsec = POLL_MS * 1000000L };
+	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
 	char backing[PATH_MAX];
 	int r = ioctl(exclusive_fd, LOOP_CLR_FD, 0) < 0 ? -errno : 0;
 
@@ -125,7 +125,7 @@ static bool is_backing(const char *backing, const char *path)
 	size_t length = strlen(path);
 
 	return strncmp(backing, path, length) == 0 &&
-		(backing[length] == '\0' || strcmp(backing + length, " (deleted)") == 0);
+	       (backing[length] == '\0' || strcmp(backing + length, " (deleted)") == 0);
 }
 
 unsigned loop_find(const char *path, int *ret_numbers, unsigned max)

@@ -105,8 +105,10 @@ static void write_table(const char *type, const char *lines)
 	char command[PATH_MAX + 128];
 	FILE *pipe;
 
-	(void)snprintf(command, sizeof(command), "sfdisk -q --no-reread --no-tell-kernel "
-		"-X %s %s >/dev/null 2>&1", type, array.node);
+	(void)snprintf(command, sizeof(command),
+		"sfdisk -q --no-reread --no-tell-kernel "
+		"-X %s %s >/dev/null 2>&1",
+		type, array.node);
 	pipe = popen(command, "w");
 	assert_non_null(pipe);
 	(void)fputs(lines, pipe);
@@ -151,7 +153,8 @@ static void table_changes(void **state)
 	assert_int_equal(pread(fd, in, sizeof(in), 20480 * 512 + 4096), sizeof(in));
 	assert_memory_equal(in, out, sizeof(in));
 	close(fd);
-	write_table("dos", "start=2048,size=8192\n"); /* the first is the same, the second is gone */
+	write_table(
+		"dos", "start=2048,size=8192\n"); /* the first is the same, the second is gone */
 	assert_true(wait_for(2, false));
 	partition(1, path);
 	assert_true(exists(path));
@@ -187,8 +190,9 @@ static void busy(void **state)
 	close(fd);
 	assert_int_equal(test_array_call(&array, "{\"command\":\"partprobe\"}", &reply), 0);
 	json_decref(reply);
-	assert_int_equal(test_array_call(&array,
-		"{\"command\":\"readahead\",\"bytes\":1048576}", &reply), 0);
+	assert_int_equal(
+		test_array_call(&array, "{\"command\":\"readahead\",\"bytes\":1048576}", &reply),
+		0);
 	assert_int_equal(json_integer_value(json_object_get(reply, "readahead_bytes")), 1048576);
 	json_decref(reply);
 	stop();

@@ -153,7 +153,7 @@ static int blkpg(int fd, int op, const struct partition *partition)
 		.length = (long long)partition->length_bytes,
 		.pno = (int)partition->number,
 	};
-	struct blkpg_ioctl_arg arg = { .op = op, .datalen = sizeof(data), .data = &data };
+	struct blkpg_ioctl_arg arg = {.op = op, .datalen = sizeof(data), .data = &data};
 
 	return ioctl(fd, BLKPG, &arg) < 0 ? -errno : 0;
 }
@@ -189,8 +189,8 @@ static void remove_node(const struct loop *loop, unsigned number)
 		(void)unlink(node); /* the partition is gone: the node is nobody's */
 }
 
-static int complain(const struct loop *loop, unsigned number, int error, const char *what,
-	struct fault *fault)
+static int complain(
+	const struct loop *loop, unsigned number, int error, const char *what, struct fault *fault)
 {
 	char node[64];
 
@@ -213,7 +213,7 @@ static int remove_changed(int fd, const struct loop *loop, const struct partitio
 		const struct partition *new = find(wanted, old->number);
 		int r = -EINVAL;
 
-		if (new != NULL && new->start_bytes == old->start_bytes) {
+		if (new != NULL &&new->start_bytes == old->start_bytes) {
 			if (new->length_bytes == old->length_bytes)
 				continue;
 			r = blkpg(fd, BLKPG_RESIZE_PARTITION, new);
@@ -224,14 +224,13 @@ static int remove_changed(int fd, const struct loop *loop, const struct partitio
 				remove_node(loop, old->number);
 		}
 		if (r < 0)
-			result = complain(loop, old->number, r,
-				new == NULL ? "removed" : "changed", fault);
+			result = complain(
+				loop, old->number, r, new == NULL ? "removed" : "changed", fault);
 	}
 	return result;
 }
 
-int partitions_apply(const struct loop *loop, const struct partitions *wanted,
-	struct fault *fault)
+int partitions_apply(const struct loop *loop, const struct partitions *wanted, struct fault *fault)
 {
 	_cleanup_close_ int fd = open(loop->node, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ struct partitions *current = calloc(1, sizeof(*current));
@@ -242,8 +241,8 @@ int partitions_apply(const struct loop *loop, const struct partitions *wanted,
 			strerror(fd < 0 ? errno : ENOMEM));
 	r = partitions_current(loop, current);
 	if (r < 0)
-		return fault_set(fault, r, "%s: its partitions in sysfs: %s", loop->node,
-			strerror(-r));
+		return fault_set(
+			fault, r, "%s: its partitions in sysfs: %s", loop->node, strerror(-r));
 	result = remove_changed(fd, loop, current, wanted, fault);
 	r = partitions_current(loop, current);
 	for (unsigned i = 0; r == 0 && i < wanted->count; i++) {

@@ -34,8 +34,7 @@ int partitions_current(const struct loop *loop, struct partitions *ret);
  * is not forced: it stays as it is, is named in @fault, and -EBUSY is returned after all others
  * were done.
  */
-int partitions_apply(const struct loop *loop, const struct partitions *wanted,
-	struct fault *fault);
+int partitions_apply(const struct loop *loop, const struct partitions *wanted, struct fault *fault);
 
 /* /dev/loopNpM */
 void partition_node(const struct loop *loop, unsigned number, char ret[64]);

@@ -23,7 +23,7 @@ static void wake_reactor(struct serving *serving)
 
 void on_reactor(struct serving *serving, void (*function)(void *argument), void *argument)
 {
-	struct reactor_call call = { .function = function, .argument = argument };
+	struct reactor_call call = {.function = function, .argument = argument};
 
 	(void)pthread_mutex_lock(&serving->lock);
 	call.next = serving->calls;
@@ -72,7 +72,7 @@ static int flush_engine(struct serving *serving)
 {
 	struct flush flush = {
 		.serving = serving,
-		.request = { .op = ENGINE_FLUSH, .done = flush_done, .owner = &flush },
+		.request = {.op = ENGINE_FLUSH, .done = flush_done, .owner = &flush},
 	};
 
 	if (serving->start->options->readonly)
@@ -140,14 +140,18 @@ int serving_stop(struct serving *serving, struct fault *fault)
 	if (r < 0) {
 		if (had_block)
 			(void)attach(serving, NULL); /* as it was; if not, the file still serves */
-		return fault_set(fault, r, "array %s: cannot stop: unmounting %s: %s; is the file "
-			"open or mounted?", serving->name, serving->path, strerror(-r));
+		return fault_set(fault, r,
+			"array %s: cannot stop: unmounting %s: %s; is the file "
+			"open or mounted?",
+			serving->name, serving->path, strerror(-r));
 	}
 	serving->stopped = true;
 	r = flush_engine(serving);
 	if (r < 0)
-		return fault_set(fault, r, "array %s: stopped, but the last writes may not be on the "
-			"members: %s", serving->name, strerror(-r));
+		return fault_set(fault, r,
+			"array %s: stopped, but the last writes may not be on the "
+			"members: %s",
+			serving->name, strerror(-r));
 	return 0;
 }
 
@@ -176,7 +180,7 @@ static int begin(struct serving *serving, struct fault *note)
 
 static void work_attach(struct serving *serving)
 {
-	struct fault note = { 0 };
+	struct fault note = {0};
 	int r;
 
 	(void)pthread_mutex_lock(&serving->admin);
@@ -196,7 +200,7 @@ static void work_attach(struct serving *serving)
 
 static void work_reread(struct serving *serving)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	(void)pthread_mutex_lock(&serving->admin);
 	if (serving->block != NULL && block_reread(serving->block, &fault) < 0)
@@ -208,7 +212,7 @@ static void work_reread(struct serving *serving)
 /* A signal has nobody to tell why the array still runs, but the system's log. */
 static void work_stop(struct serving *serving)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 
 	(void)pthread_mutex_lock(&serving->admin);
 	if (!serving->stopped && serving_stop(serving, &fault) < 0)
@@ -228,7 +232,8 @@ static void work_leave(struct serving *serving)
 {
 	(void)pthread_mutex_lock(&serving->admin);
 	if (serving->block != NULL && block_free(serving->block, NULL) == 0)
-		serving->block = NULL; /* cannot be there while the file is unmounted, but by force */
+		serving->block =
+			NULL; /* cannot be there while the file is unmounted, but by force */
 	serving->stopped = true;
 	(void)pthread_mutex_unlock(&serving->admin);
 	control_server_stop(serving->server);

@@ -16,11 +16,11 @@
 #include "control/runtime.h"
 #include "export/fuse/fuse_export.h"
 
-const struct export_ops *const export_rows[] = { &fuse_export_ops, NULL };
+const struct export_ops *const export_rows[] = {&fuse_export_ops, NULL};
 
 void test_array_init(struct test_array *array, const char *name)
 {
-	*array = (struct test_array){ .export = ARRAY_EXPORT_FUSE };
+	*array = (struct test_array){.export = ARRAY_EXPORT_FUSE};
 	(void)snprintf(array->dir, sizeof(array->dir), "/tmp/strake-%s-XXXXXX", name);
 	assert(mkdtemp(array->dir) != NULL);
 	assert(setenv("STRAKE_RUNTIME_DIR", array->dir, 1) == 0);
@@ -58,15 +58,15 @@ static int start_over(struct test_array *array, struct member *const *members)
 	assembly.chunk_bytes = TEST_CHUNK_BYTES;
 	assembly.layout = GEOMETRY_RAID0_ORIGINAL;
 	for (int i = 0; i < 2; i++)
-		assembly.slots[i] = (struct md_assembly_slot){ i, TEST_DATA_OFFSET_BYTES,
-			TEST_MEMBER_BYTES - TEST_DATA_OFFSET_BYTES };
+		assembly.slots[i] = (struct md_assembly_slot){
+			i, TEST_DATA_OFFSET_BYTES, TEST_MEMBER_BYTES - TEST_DATA_OFFSET_BYTES};
 	return array_start(&assembly, members, 2, &options, array->node, &array->fault);
 }
 
 int test_array_start(struct test_array *array)
 {
 	unsigned flags = MEMBER_EXCLUSIVE | (array->readonly ? MEMBER_READONLY : 0);
-	struct member *members[2] = { NULL, NULL };
+	struct member *members[2] = {NULL, NULL};
 	int r = 0;
 
 	for (unsigned i = 0; i < 2 && r == 0; i++)
