@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The least that a FUSE file over a store can cost: one file as root, one thread, pread and pwrite on
- * FILE, the same libfuse and the same mount settings as strake's export.
+ * The least that a FUSE file over a store can cost: one file as root, one thread, pread and pwrite
+ * on FILE, the same libfuse and the same mount settings as strake's export.
  *
  *   fuse_reference FILE MOUNTPOINT      (MOUNTPOINT is a regular file; runs until unmounted)
  */
@@ -76,7 +76,8 @@ static void write_file(fuse_req_t request, fuse_ino_t inode, const char *data, s
 		fuse_reply_write(request, (size_t)done);
 }
 
-static void sync_file(fuse_req_t request, fuse_ino_t inode, int data_only, struct fuse_file_info *file)
+static void sync_file(
+	fuse_req_t request, fuse_ino_t inode, int data_only, struct fuse_file_info *file)
 {
 	(void)inode;
 	(void)data_only;
@@ -96,7 +97,7 @@ static const struct fuse_lowlevel_ops operations = {
 int main(int argc, char **argv)
 {
 	char option[] = "-omax_read=1048576";
-	char *words[] = { argv[0], option, NULL };
+	char *words[] = {argv[0], option, NULL};
 	struct fuse_args args = FUSE_ARGS_INIT(2, words);
 	struct fuse_session *session;
 
@@ -115,7 +116,7 @@ int main(int argc, char **argv)
 	if (session == NULL || fuse_session_mount(session, argv[2]) != 0)
 		return 1;
 	(void)fuse_set_signal_handlers(session); /* without them only unmounting ends it */
-	(void)fuse_session_loop(session);	 /* ends when unmounted */
+	(void)fuse_session_loop(session);        /* ends when unmounted */
 	fuse_session_unmount(session);
 	fuse_session_destroy(session);
 	return 0;

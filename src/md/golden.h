@@ -94,7 +94,7 @@ static inline enum md_version golden_version(const struct golden *golden)
 static inline uint32_t golden_word(const uint8_t *block, unsigned byte)
 {
 	return block[byte] | (uint32_t)block[byte + 1] << 8 | (uint32_t)block[byte + 2] << 16 |
-		(uint32_t)block[byte + 3] << 24;
+	       (uint32_t)block[byte + 3] << 24;
 }
 
 /* Bytes of @block that its checksum covers. */

@@ -15,8 +15,8 @@
 #define MD_PLAN_DEFAULT UINT64_MAX
 
 struct md_plan_device {
-	const char *path; /* for messages */
-	uint64_t sectors; /* whole device */
+	const char *path;      /* for messages */
+	uint64_t sectors;      /* whole device */
 	uint32_t major, minor; /* 0.90 descriptors; 0 for files */
 	uint8_t device_uuid[16];
 };
@@ -34,8 +34,8 @@ struct md_plan_options {
 	uint32_t md_minor;    /* 0.90's preferred minor */
 	bool assume_clean;
 	bool layout_explicit;
-	uint8_t set_uuid[16];  /* random or the user's */
-	bool uuid_given;       /* else 0.90 puts the homehost's hash into words 2 and 3 */
+	uint8_t set_uuid[16]; /* random or the user's */
+	bool uuid_given;      /* else 0.90 puts the homehost's hash into words 2 and 3 */
 	uint64_t now_seconds;
 	uint32_t now_microseconds;
 };

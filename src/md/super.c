@@ -20,9 +20,15 @@ static const struct {
 	const char *name;
 	enum md_version version;
 } names[] = {
-	{"0", MD_VERSION_0_90}, {"0.90", MD_VERSION_0_90}, {"1.0", MD_VERSION_1_0},
-	{"1.00", MD_VERSION_1_0}, {"1.1", MD_VERSION_1_1}, {"1.01", MD_VERSION_1_1},
-	{"1.2", MD_VERSION_1_2}, {"1.02", MD_VERSION_1_2}, {"1", MD_VERSION_1_2},
+	{"0", MD_VERSION_0_90},
+	{"0.90", MD_VERSION_0_90},
+	{"1.0", MD_VERSION_1_0},
+	{"1.00", MD_VERSION_1_0},
+	{"1.1", MD_VERSION_1_1},
+	{"1.01", MD_VERSION_1_1},
+	{"1.2", MD_VERSION_1_2},
+	{"1.02", MD_VERSION_1_2},
+	{"1", MD_VERSION_1_2},
 	{"default", MD_VERSION_1_2},
 };
 
@@ -48,8 +54,8 @@ int md_field_fault(struct fault *fault, int error, enum md_version version, cons
 	va_start(args, format);
 	(void)vsnprintf(why, sizeof(why), format, args);
 	va_end(args);
-	return fault_set(fault, error, "md superblock %s: field %s: %s", formats[version]->name,
-		field, why);
+	return fault_set(
+		fault, error, "md superblock %s: field %s: %s", formats[version]->name, field, why);
 }
 
 unsigned md_super_role(const struct md_super *super)

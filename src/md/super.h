@@ -71,7 +71,8 @@ struct md_super_090 {
 struct md_super {
 	enum md_version version;
 	uint32_t feature_map; /* 1.x bits; 0.90: MD_FEATURE_BITMAP, MD_FEATURE_RESHAPE as derived */
-	uint8_t set_uuid[16]; /* raw, in 1.x order (0.90: the words so ordered that the text is right) */
+	uint8_t set_uuid[16]; /* raw, in 1.x order (0.90: the words so ordered that the text is
+				 right) */
 	char name[MD_NAME_MAX + 1]; /* 1.x; "" for 0.90 */
 	uint64_t ctime;             /* as stored: low 40 bits seconds, high 24 microseconds */
 	int32_t level;
@@ -92,7 +93,7 @@ struct md_super {
 	int32_t new_offset;
 
 	/* This member. */
-	uint64_t data_offset; /* sector of the device where data starts */
+	uint64_t data_offset;  /* sector of the device where data starts */
 	uint64_t data_sectors; /* available from there on (0.90: the superblock's position) */
 	uint64_t super_offset; /* sector of the device where this superblock stands */
 	uint64_t recovery_offset;
@@ -129,8 +130,8 @@ struct md_format {
 	 * -ENODATA no superblock here (magic); -EBADMSG checksum; -EUCLEAN a field contradicts the
 	 * format or the device (named in @fault); -EOPNOTSUPP unknown feature bits (named).
 	 */
-	int (*decode)(const void *block, uint64_t at, uint64_t device_sectors,
-		struct md_super *ret, struct fault *fault);
+	int (*decode)(const void *block, uint64_t at, uint64_t device_sectors, struct md_super *ret,
+		struct fault *fault);
 	/* The inverse, padding zeroed and checksum computed; unused bytes as mdadm leaves them. */
 	void (*encode)(const struct md_super *super, void *block);
 };
@@ -163,8 +164,8 @@ char *md_uuid_format(const uint8_t uuid[16], char text[MD_UUID_TEXT]);
 /* Any of mdadm's spellings: 32 hex digits with ':', '-', '.' or ' ' anywhere. -EINVAL if not. */
 int md_uuid_parse(const char *text, uint8_t uuid[16]);
 
-const char *md_level_name(int level);               /* "raid0", "linear"; "-unknown-" */
-int md_level_parse(const char *text, int *ret);     /* by number or any mdadm name; -EINVAL */
+const char *md_level_name(int level);           /* "raid0", "linear"; "-unknown-" */
+int md_level_parse(const char *text, int *ret); /* by number or any mdadm name; -EINVAL */
 /* mdadm's name of a layout, NULL if the level has none or it is unknown ("left-symmetric"). */
 const char *md_layout_name(int level, uint32_t layout, char buffer[32]);
 int md_layout_parse(int level, const char *text, uint32_t *ret); /* -EINVAL */

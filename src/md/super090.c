@@ -13,12 +13,38 @@
 /* Indices of words. */
 enum {
 	WORDS = 1024,
-	MAGIC = 0, MAJOR_VERSION = 1, MINOR_VERSION = 2, SET_UUID0 = 5, CTIME = 6, LEVEL = 7,
-	SIZE = 8, NR_DISKS = 9, RAID_DISKS = 10, MD_MINOR = 11, SET_UUID1 = 13, UTIME = 32,
-	STATE = 33, ACTIVE_DISKS = 34, WORKING_DISKS = 35, FAILED_DISKS = 36, SPARE_DISKS = 37,
-	CHECKSUM = 38, EVENTS = 39, CP_EVENTS = 41, RECOVERY_CP = 43, RESHAPE_POSITION = 44,
-	NEW_LEVEL = 46, DELTA_DISKS = 47, NEW_LAYOUT = 48, NEW_CHUNK = 49, LAYOUT = 64, CHUNK = 65,
-	DISKS = 128, THIS_DISK = 992, DISK_WORDS = 32, DISKS_MAX = 27,
+	MAGIC = 0,
+	MAJOR_VERSION = 1,
+	MINOR_VERSION = 2,
+	SET_UUID0 = 5,
+	CTIME = 6,
+	LEVEL = 7,
+	SIZE = 8,
+	NR_DISKS = 9,
+	RAID_DISKS = 10,
+	MD_MINOR = 11,
+	SET_UUID1 = 13,
+	UTIME = 32,
+	STATE = 33,
+	ACTIVE_DISKS = 34,
+	WORKING_DISKS = 35,
+	FAILED_DISKS = 36,
+	SPARE_DISKS = 37,
+	CHECKSUM = 38,
+	EVENTS = 39,
+	CP_EVENTS = 41,
+	RECOVERY_CP = 43,
+	RESHAPE_POSITION = 44,
+	NEW_LEVEL = 46,
+	DELTA_DISKS = 47,
+	NEW_LAYOUT = 48,
+	NEW_CHUNK = 49,
+	LAYOUT = 64,
+	CHUNK = 65,
+	DISKS = 128,
+	THIS_DISK = 992,
+	DISK_WORDS = 32,
+	DISKS_MAX = 27,
 };
 
 #define STATE_CLEAN 0x1u
@@ -95,8 +121,8 @@ static void decode_uuid(const uint8_t *block, bool big, uint8_t uuid[16])
 		put_be32(uuid + 4 + 4 * (size_t)i, get(block, big, SET_UUID1 + i));
 }
 
-static void decode_disk(const uint8_t *block, bool big, unsigned word,
-	struct md_super_090_disk *ret)
+static void decode_disk(
+	const uint8_t *block, bool big, unsigned word, struct md_super_090_disk *ret)
 {
 	ret->number = get(block, big, word);
 	ret->major = get(block, big, word + 1);
@@ -191,8 +217,8 @@ static void decode_fields(const uint8_t *block, bool big, uint64_t at, struct md
 	s->checksum_expected = checksum(block, big);
 }
 
-static int check_frame(const uint8_t *block, bool big, const struct md_super *s,
-	struct fault *fault)
+static int check_frame(
+	const uint8_t *block, bool big, const struct md_super *s, struct fault *fault)
 {
 	uint32_t major = get(block, big, MAJOR_VERSION);
 
@@ -209,8 +235,8 @@ static int check_frame(const uint8_t *block, bool big, const struct md_super *s,
 	return 0;
 }
 
-static int check_reshape(const uint8_t *block, bool big, const struct md_super *s,
-	struct fault *fault)
+static int check_reshape(
+	const uint8_t *block, bool big, const struct md_super *s, struct fault *fault)
 {
 	int64_t old_disks = (int64_t)s->raid_disks - s->delta_disks;
 
@@ -225,8 +251,8 @@ static int check_reshape(const uint8_t *block, bool big, const struct md_super *
 	return 0;
 }
 
-static int check_fields(const uint8_t *block, bool big, const struct md_super *s,
-	struct fault *fault)
+static int check_fields(
+	const uint8_t *block, bool big, const struct md_super *s, struct fault *fault)
 {
 	if (s->raid_disks == 0 || s->raid_disks > DISKS_MAX)
 		return md_field_fault(fault, -EUCLEAN, s->version, "raid_disks",
@@ -252,8 +278,8 @@ static int decode(const void *block, uint64_t at, uint64_t device_sectors, struc
 	int r;
 
 	if (!big && get_le32(bytes) != MD_MAGIC)
-		return md_field_fault(fault, -ENODATA, MD_VERSION_0_90, "magic",
-			"no md superblock here");
+		return md_field_fault(
+			fault, -ENODATA, MD_VERSION_0_90, "magic", "no md superblock here");
 	if (at > device_sectors)
 		return md_field_fault(fault, -ENODATA, MD_VERSION_0_90, "position",
 			"sector %llu lies behind the device's end", (unsigned long long)at);

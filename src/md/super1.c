@@ -14,14 +14,45 @@
 /* Bytes of the fixed part, and offsets of the fields in it. */
 enum {
 	HEAD_BYTES = 256,
-	MAGIC = 0, MAJOR_VERSION = 4, FEATURE_MAP = 8, PAD0 = 12, SET_UUID = 16, SET_NAME = 32,
-	CTIME = 64, LEVEL = 72, LAYOUT = 76, SIZE = 80, CHUNK = 88, RAID_DISKS = 92,
-	BITMAP_OFFSET = 96, PPL_SECTORS = 98, NEW_LEVEL = 100, RESHAPE_POSITION = 104,
-	DELTA_DISKS = 112, NEW_LAYOUT = 116, NEW_CHUNK = 120, NEW_OFFSET = 124, DATA_OFFSET = 128,
-	DATA_SIZE = 136, SUPER_OFFSET = 144, RECOVERY_OFFSET = 152, DEV_NUMBER = 160,
-	CORRECTED_READS = 164, DEVICE_UUID = 168, DEVFLAGS = 184, BBLOG_SHIFT = 185,
-	BBLOG_SECTORS = 186, BBLOG_OFFSET = 188, UTIME = 192, EVENTS = 200, RESYNC_OFFSET = 208,
-	CHECKSUM = 216, MAX_DEV = 220, LOGICAL_BLOCK = 224, PAD3 = 228, ROLES = 256,
+	MAGIC = 0,
+	MAJOR_VERSION = 4,
+	FEATURE_MAP = 8,
+	PAD0 = 12,
+	SET_UUID = 16,
+	SET_NAME = 32,
+	CTIME = 64,
+	LEVEL = 72,
+	LAYOUT = 76,
+	SIZE = 80,
+	CHUNK = 88,
+	RAID_DISKS = 92,
+	BITMAP_OFFSET = 96,
+	PPL_SECTORS = 98,
+	NEW_LEVEL = 100,
+	RESHAPE_POSITION = 104,
+	DELTA_DISKS = 112,
+	NEW_LAYOUT = 116,
+	NEW_CHUNK = 120,
+	NEW_OFFSET = 124,
+	DATA_OFFSET = 128,
+	DATA_SIZE = 136,
+	SUPER_OFFSET = 144,
+	RECOVERY_OFFSET = 152,
+	DEV_NUMBER = 160,
+	CORRECTED_READS = 164,
+	DEVICE_UUID = 168,
+	DEVFLAGS = 184,
+	BBLOG_SHIFT = 185,
+	BBLOG_SECTORS = 186,
+	BBLOG_OFFSET = 188,
+	UTIME = 192,
+	EVENTS = 200,
+	RESYNC_OFFSET = 208,
+	CHECKSUM = 216,
+	MAX_DEV = 220,
+	LOGICAL_BLOCK = 224,
+	PAD3 = 228,
+	ROLES = 256,
 };
 
 #define DEVICE_SECTORS_MIN 24u
@@ -135,8 +166,8 @@ static void decode_fields(const uint8_t *block, enum md_version version, struct 
 }
 
 /* What must be right before any other field means something. */
-static int check_frame(const uint8_t *block, uint64_t at, const struct md_super *s,
-	struct fault *fault)
+static int check_frame(
+	const uint8_t *block, uint64_t at, const struct md_super *s, struct fault *fault)
 {
 	uint32_t major = get_le32(block + MAJOR_VERSION);
 	uint32_t unknown = s->feature_map & ~(uint32_t)MD_FEATURE_ALL;
@@ -230,13 +261,13 @@ static int check_array(const struct md_super *s, struct fault *fault)
 }
 
 /* May data start at sector @offset? @new names the second offset that a reshape moves to. */
-static int check_data_start(const struct md_super *s, uint64_t offset, uint64_t limit, bool new,
-	struct fault *fault)
+static int check_data_start(
+	const struct md_super *s, uint64_t offset, uint64_t limit, bool new, struct fault *fault)
 {
 	const char *field = new ? "new_offset" : "data_offset";
 	uint64_t block = max_u64(s->logical_block_bytes, MD_SECTOR);
 	uint64_t super_end = s->super_offset +
-		round_up(HEAD_BYTES + 2 * (uint64_t)s->role_count, block) / MD_SECTOR;
+			     round_up(HEAD_BYTES + 2 * (uint64_t)s->role_count, block) / MD_SECTOR;
 
 	if (s->version != MD_VERSION_1_0 && offset < super_end)
 		return md_field_fault(fault, -EUCLEAN, s->version, field,
@@ -266,8 +297,8 @@ static int check_new_offset(const struct md_super *s, uint64_t limit, struct fau
 }
 
 /* Data must lie between the superblock and the device's end, or before the superblock (1.0). */
-static int check_extent(uint64_t at, uint64_t device_sectors, const struct md_super *s,
-	struct fault *fault)
+static int check_extent(
+	uint64_t at, uint64_t device_sectors, const struct md_super *s, struct fault *fault)
 {
 	uint64_t limit = s->version == MD_VERSION_1_0 ? at : device_sectors;
 	uint64_t room;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Every superblock of tests/golden/supers.txt: decoded, compared with mdadm, encoded, damaged. */
+#include <cmocka.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 
 #include "md/golden.h"
 #include "util/bytes.h"
@@ -27,8 +27,8 @@ static void each_golden(void (*check)(const struct golden *golden))
 static int decode(const struct golden *golden, const uint8_t *block, struct md_super *super,
 	struct fault *fault)
 {
-	return md_format(golden_version(golden))->decode(block, golden->at, golden->sectors, super,
-		fault);
+	return md_format(golden_version(golden))
+		->decode(block, golden->at, golden->sectors, super, fault);
 }
 
 static void decode_good(const struct golden *golden, struct md_super *super)
@@ -174,8 +174,8 @@ static void decoded_as_mdadm_says(void **state)
  * Compares what the checksum covers: of 1.x, md writes up to the last role (to the sector's end,
  * which is the same with 128 roles). What the device held behind that stays there; we put ff bytes.
  */
-static void same_bytes(const struct golden *golden, const uint8_t *want, const uint8_t *have,
-	const char *what)
+static void same_bytes(
+	const struct golden *golden, const uint8_t *want, const uint8_t *have, const char *what)
 {
 	unsigned covered = golden_covered(want, golden_version(golden));
 
@@ -359,8 +359,8 @@ static bool is_named(const struct field *field, const char *text)
 }
 
 /* With a right checksum: refused by name, or decoded to what stands there. */
-static void check_changed(const struct golden *golden, const struct field *field,
-	const uint8_t *block)
+static void check_changed(
+	const struct golden *golden, const struct field *field, const uint8_t *block)
 {
 	uint8_t again[MD_SUPER_BYTES];
 	struct fault fault = {0};
@@ -368,8 +368,8 @@ static void check_changed(const struct golden *golden, const struct field *field
 	int r = decode(golden, block, &super, &fault);
 
 	if (r < 0 && !is_named(field, fault.text))
-		fail_msg("%s: changed %s: refused as \"%s\"", golden->name, field->name,
-			fault.text);
+		fail_msg(
+			"%s: changed %s: refused as \"%s\"", golden->name, field->name, fault.text);
 	if (r < 0)
 		return;
 	/* Encoding gives back the changed bytes, so decoding must have seen them. */

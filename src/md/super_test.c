@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Superblocks rule by rule, on blocks made here; the real md's are in super_golden_test.c. */
+#include <cmocka.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 
 #include "md/golden.h"
 #include "util/bytes.h"
@@ -91,7 +91,8 @@ static void vector_of_0_90(void **state)
 	vector_090(block);
 	assert_int_equal(decode_090(block, &s), 0);
 	assert_int_equal(s.checksum_expected, 0xbad00300);
-	assert_string_equal(md_uuid_format(s.set_uuid, text), "241226eb:2781cc49:755301d1:7aa1b733");
+	assert_string_equal(
+		md_uuid_format(s.set_uuid, text), "241226eb:2781cc49:755301d1:7aa1b733");
 	assert_int_equal(s.resync_offset, MD_CLEAN);
 	assert_int_equal(s.size_sectors, 32640);
 	assert_int_equal(s.v090.md_minor, 7);
@@ -106,20 +107,27 @@ static void locations(void **state)
 		uint64_t sectors, at;
 		int result;
 	} rows[] = {
-		{MD_VERSION_1_0, 20971520, 20971504, 0}, {MD_VERSION_1_0, 24, 8, 0},
-		{MD_VERSION_1_0, 31, 8, 0}, {MD_VERSION_1_0, 32, 16, 0},
-		{MD_VERSION_1_0, 23, 0, -ERANGE}, {MD_VERSION_1_1, 24, 0, 0},
-		{MD_VERSION_1_1, 23, 0, -ERANGE}, {MD_VERSION_1_2, 24, 8, 0},
-		{MD_VERSION_1_2, 0, 0, -ERANGE}, {MD_VERSION_0_90, 127, 0, -ERANGE},
-		{MD_VERSION_0_90, 128, 0, 0}, {MD_VERSION_0_90, 32768, 32640, 0},
-		{MD_VERSION_0_90, 32767, 32512, 0}, {MD_VERSION_0_90, 32895, 32640, 0},
+		{MD_VERSION_1_0, 20971520, 20971504, 0},
+		{MD_VERSION_1_0, 24, 8, 0},
+		{MD_VERSION_1_0, 31, 8, 0},
+		{MD_VERSION_1_0, 32, 16, 0},
+		{MD_VERSION_1_0, 23, 0, -ERANGE},
+		{MD_VERSION_1_1, 24, 0, 0},
+		{MD_VERSION_1_1, 23, 0, -ERANGE},
+		{MD_VERSION_1_2, 24, 8, 0},
+		{MD_VERSION_1_2, 0, 0, -ERANGE},
+		{MD_VERSION_0_90, 127, 0, -ERANGE},
+		{MD_VERSION_0_90, 128, 0, 0},
+		{MD_VERSION_0_90, 32768, 32640, 0},
+		{MD_VERSION_0_90, 32767, 32512, 0},
+		{MD_VERSION_0_90, 32895, 32640, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		uint64_t at = 0;
 
-		assert_int_equal(md_format(rows[i].version)->location(rows[i].sectors, &at),
-			rows[i].result);
+		assert_int_equal(
+			md_format(rows[i].version)->location(rows[i].sectors, &at), rows[i].result);
 		assert_int_equal(at, rows[i].at);
 	}
 }
@@ -179,7 +187,8 @@ static void rules_of_1_x(void **state)
 		{{{8, 4, 8}, {186, 2, 9}}, -EUCLEAN, "field bblog_size:"},
 		{{{8, 4, 8}, {188, 4, 0}}, -EUCLEAN, "field bblog_offset:"},
 		{{{8, 4, 8}}, 0, ""},
-		{{{8, 4, 0x40}, {124, 4, 0xfffff809}}, 0, ""}, /* to sector 9, behind the superblock */
+		{{{8, 4, 0x40}, {124, 4, 0xfffff809}}, 0,
+			""}, /* to sector 9, behind the superblock */
 		{{{224, 4, 512}}, 0, ""},
 		{{{224, 4, 4096}}, 0, ""},
 		{{{220, 4, 1}}, 0, ""},
@@ -236,8 +245,8 @@ static void new_offset_does_not_wrap(void **state)
 	put_le32(block + 8, MD_FEATURE_NEW_OFFSET);
 	put_le32(block + 124, 0x7fffffff);
 	golden_fix_checksum(block, MD_VERSION_1_2);
-	assert_int_equal(md_format(MD_VERSION_1_2)->decode(block, 8, UINT64_MAX, &s, &fault),
-		-EUCLEAN);
+	assert_int_equal(
+		md_format(MD_VERSION_1_2)->decode(block, 8, UINT64_MAX, &s, &fault), -EUCLEAN);
 	assert_non_null(strstr(fault.text, "field new_offset:"));
 }
 
@@ -303,8 +312,12 @@ static void clean_or_not_in_0_90(void **state)
 		uint32_t clean, events, cp_events, recovery_cp;
 		uint64_t resync;
 	} rows[] = {
-		{1, 5, 5, 0xffffffff, MD_CLEAN}, {1, 5, 0, 0, MD_CLEAN}, {0, 5, 0, 0, 0},
-		{0, 5, 5, 1234, 1234}, {0, 5, 4, 1234, 0}, {0, 5, 5, 0, 0},
+		{1, 5, 5, 0xffffffff, MD_CLEAN},
+		{1, 5, 0, 0, MD_CLEAN},
+		{0, 5, 0, 0, 0},
+		{0, 5, 5, 1234, 1234},
+		{0, 5, 4, 1234, 0},
+		{0, 5, 5, 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -344,9 +357,16 @@ static void roles_of_0_90(void **state)
 		uint32_t raid_disk, disk_state;
 		unsigned role;
 	} rows[] = {
-		{0, 6, 0}, {1, 6, 1}, {1, 4, 1}, {0, 0, MD_ROLE_SPARE}, {0, 2, MD_ROLE_SPARE},
-		{0, 1, MD_ROLE_FAULTY}, {0, 9, MD_ROLE_SPARE}, {0, 8, MD_ROLE_SPARE},
-		{2, 6, MD_ROLE_SPARE}, {0x10001, 6, MD_ROLE_SPARE},
+		{0, 6, 0},
+		{1, 6, 1},
+		{1, 4, 1},
+		{0, 0, MD_ROLE_SPARE},
+		{0, 2, MD_ROLE_SPARE},
+		{0, 1, MD_ROLE_FAULTY},
+		{0, 9, MD_ROLE_SPARE},
+		{0, 8, MD_ROLE_SPARE},
+		{2, 6, MD_ROLE_SPARE},
+		{0x10001, 6, MD_ROLE_SPARE},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -381,8 +401,8 @@ static void roles_of_1_x(void **state)
 	assert_int_equal(md_super_role(&s), MD_ROLE_SPARE);
 }
 
-static void put_12(struct md_super_blocks *blocks, enum md_version version, uint64_t at,
-	uint64_t ctime)
+static void put_12(
+	struct md_super_blocks *blocks, enum md_version version, uint64_t at, uint64_t ctime)
 {
 	uint8_t *block = blocks->block[version];
 

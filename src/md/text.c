@@ -14,37 +14,73 @@ struct word {
 
 /* The first name of each level is the one that is printed. */
 static const struct word levels[] = {
-	{"linear", -1}, {"-1", -1},
-	{"raid0", 0}, {"0", 0}, {"stripe", 0},
-	{"raid1", 1}, {"1", 1}, {"mirror", 1},
-	{"raid4", 4}, {"4", 4},
-	{"raid5", 5}, {"5", 5},
-	{"raid6", 6}, {"6", 6},
-	{"raid10", 10}, {"10", 10},
-	{"multipath", -4}, {"mp", -4}, {"-4", -4},
-	{"faulty", -5}, {"-5", -5},
+	{"linear", -1},
+	{"-1", -1},
+	{"raid0", 0},
+	{"0", 0},
+	{"stripe", 0},
+	{"raid1", 1},
+	{"1", 1},
+	{"mirror", 1},
+	{"raid4", 4},
+	{"4", 4},
+	{"raid5", 5},
+	{"5", 5},
+	{"raid6", 6},
+	{"6", 6},
+	{"raid10", 10},
+	{"10", 10},
+	{"multipath", -4},
+	{"mp", -4},
+	{"-4", -4},
+	{"faulty", -5},
+	{"-5", -5},
 	{"container", -100},
 };
 
 static const struct word raid0_layouts[] = {
-	{"original", 1}, {"alternate", 2}, {"1", 1}, {"2", 2},
+	{"original", 1},
+	{"alternate", 2},
+	{"1", 1},
+	{"2", 2},
 };
 
 static const struct word raid5_layouts[] = {
-	{"left-asymmetric", 0}, {"right-asymmetric", 1}, {"left-symmetric", 2},
-	{"right-symmetric", 3}, {"parity-first", 4}, {"parity-last", 5},
-	{"la", 0}, {"ra", 1}, {"ls", 2}, {"rs", 3},
-	{"ddf-zero-restart", 1}, {"ddf-N-restart", 0}, {"ddf-N-continue", 2},
+	{"left-asymmetric", 0},
+	{"right-asymmetric", 1},
+	{"left-symmetric", 2},
+	{"right-symmetric", 3},
+	{"parity-first", 4},
+	{"parity-last", 5},
+	{"la", 0},
+	{"ra", 1},
+	{"ls", 2},
+	{"rs", 3},
+	{"ddf-zero-restart", 1},
+	{"ddf-N-restart", 0},
+	{"ddf-N-continue", 2},
 	{"default", 2},
 };
 
 static const struct word raid6_layouts[] = {
-	{"left-asymmetric", 0}, {"right-asymmetric", 1}, {"left-symmetric", 2},
-	{"right-symmetric", 3}, {"parity-first", 4}, {"parity-last", 5},
-	{"ddf-zero-restart", 8}, {"ddf-N-restart", 9}, {"ddf-N-continue", 10},
-	{"left-asymmetric-6", 16}, {"right-asymmetric-6", 17}, {"left-symmetric-6", 18},
-	{"right-symmetric-6", 19}, {"parity-first-6", 20},
-	{"la", 0}, {"ra", 1}, {"ls", 2}, {"rs", 3},
+	{"left-asymmetric", 0},
+	{"right-asymmetric", 1},
+	{"left-symmetric", 2},
+	{"right-symmetric", 3},
+	{"parity-first", 4},
+	{"parity-last", 5},
+	{"ddf-zero-restart", 8},
+	{"ddf-N-restart", 9},
+	{"ddf-N-continue", 10},
+	{"left-asymmetric-6", 16},
+	{"right-asymmetric-6", 17},
+	{"left-symmetric-6", 18},
+	{"right-symmetric-6", 19},
+	{"parity-first-6", 20},
+	{"la", 0},
+	{"ra", 1},
+	{"ls", 2},
+	{"rs", 3},
 	{"default", 2},
 };
 
@@ -204,7 +240,7 @@ int md_layout_parse(int level, const char *text, uint32_t *ret)
 void md_name_compose(const char *homehost, const char *name, char ret[MD_NAME_MAX + 1])
 {
 	bool prefix = homehost != NULL && homehost[0] != '\0' && strchr(name, ':') == NULL &&
-		strlen(homehost) + 1 + strlen(name) < MD_NAME_MAX;
+		      strlen(homehost) + 1 + strlen(name) < MD_NAME_MAX;
 	size_t length = strnlen(name, MD_NAME_MAX - 1);
 
 	memset(ret, 0, MD_NAME_MAX + 1);

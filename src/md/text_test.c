@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include <cmocka.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <cmocka.h>
-#include <errno.h>
 #include <string.h>
 
 #include "md/super.h"
@@ -11,13 +11,18 @@
 static void uuids(void **state)
 {
 	static const char *const spellings[] = {
-		"01234567:89abcdef:00112233:44556677", "0123456789abcdef0011223344556677",
-		"01234567-89ab-cdef-0011-223344556677", "01234567.89ABCDEF.00112233.44556677",
+		"01234567:89abcdef:00112233:44556677",
+		"0123456789abcdef0011223344556677",
+		"01234567-89ab-cdef-0011-223344556677",
+		"01234567.89ABCDEF.00112233.44556677",
 		"01234567 89abcdef 00112233 44556677",
 	};
 	static const char *const wrong[] = {
-		"", "0123456789abcdef001122334455667", "0123456789abcdef00112233445566778",
-		"0123456789abcdef001122334455667g", "0x23456789abcdef0011223344556677",
+		"",
+		"0123456789abcdef001122334455667",
+		"0123456789abcdef00112233445566778",
+		"0123456789abcdef001122334455667g",
+		"0x23456789abcdef0011223344556677",
 	};
 	char text[MD_UUID_TEXT];
 	uint8_t uuid[16];
@@ -62,12 +67,27 @@ static void layout_names(void **state)
 		uint32_t layout;
 		const char *text;
 	} rows[] = {
-		{0, 1, "original"}, {0, 2, "alternate"}, {0, 0, NULL}, {0, 0xffffffff, NULL},
-		{1, 0, NULL}, {4, 0, NULL}, {5, 2, "left-symmetric"}, {5, 1, "right-asymmetric"},
-		{5, 6, NULL}, {6, 8, "ddf-zero-restart"}, {6, 18, "left-symmetric-6"},
-		{6, 7, NULL}, {10, 0x102, "near=2"}, {10, 0x201, "far=2"}, {10, 0x10301, "offset=3"},
-		{10, 0x202, "near=2, far=2"}, {10, 0x101, "NO REDUNDANCY"}, {10, 0x80102, NULL},
-		{10, 0xffff, "near=255, far=255"}, {10, 0x1ffff, "near=255, offset=255"}, {10, 0, NULL},
+		{0, 1, "original"},
+		{0, 2, "alternate"},
+		{0, 0, NULL},
+		{0, 0xffffffff, NULL},
+		{1, 0, NULL},
+		{4, 0, NULL},
+		{5, 2, "left-symmetric"},
+		{5, 1, "right-asymmetric"},
+		{5, 6, NULL},
+		{6, 8, "ddf-zero-restart"},
+		{6, 18, "left-symmetric-6"},
+		{6, 7, NULL},
+		{10, 0x102, "near=2"},
+		{10, 0x201, "far=2"},
+		{10, 0x10301, "offset=3"},
+		{10, 0x202, "near=2, far=2"},
+		{10, 0x101, "NO REDUNDANCY"},
+		{10, 0x80102, NULL},
+		{10, 0xffff, "near=255, far=255"},
+		{10, 0x1ffff, "near=255, offset=255"},
+		{10, 0, NULL},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -88,16 +108,35 @@ static void layouts_parsed(void **state)
 		const char *text;
 		uint32_t layout;
 	} rows[] = {
-		{0, "original", 1}, {0, "alternate", 2}, {0, "2", 2}, {5, "ls", 2}, {5, "ra", 1},
-		{5, "parity-first", 4}, {5, "ddf-N-continue", 2}, {6, "ddf-N-continue", 10},
-		{6, "parity-first-6", 20}, {10, "n2", 0x102}, {10, "f3", 0x301}, {10, "o2", 0x10201},
+		{0, "original", 1},
+		{0, "alternate", 2},
+		{0, "2", 2},
+		{5, "ls", 2},
+		{5, "ra", 1},
+		{5, "parity-first", 4},
+		{5, "ddf-N-continue", 2},
+		{6, "ddf-N-continue", 10},
+		{6, "parity-first-6", 20},
+		{10, "n2", 0x102},
+		{10, "f3", 0x301},
+		{10, "o2", 0x10201},
 	};
 	static const struct {
 		int level;
 		const char *text;
 	} wrong[] = {
-		{0, "left-symmetric"}, {0, ""}, {1, "n2"}, {4, "ls"}, {5, "xx"}, {10, "n"}, {10, ""},
-		{10, "n0"}, {10, "n256"}, {10, "x2"}, {10, "n2x"}, {10, "n-1"},
+		{0, "left-symmetric"},
+		{0, ""},
+		{1, "n2"},
+		{4, "ls"},
+		{5, "xx"},
+		{10, "n"},
+		{10, ""},
+		{10, "n0"},
+		{10, "n256"},
+		{10, "x2"},
+		{10, "n2x"},
+		{10, "n-1"},
 	};
 	uint32_t layout = 0;
 
@@ -114,7 +153,9 @@ static void names(void **state)
 	static const struct {
 		const char *homehost, *name, *text;
 	} rows[] = {
-		{"host", "0", "host:0"}, {NULL, "0", "0"}, {"", "0", "0"},
+		{"host", "0", "host:0"},
+		{NULL, "0", "0"},
+		{"", "0", "0"},
 		{"host", "other:data", "other:data"},
 		/* 31 characters with the prefix still fit, 32 do not. */
 		{"host", "abcdefghijklmnopqrstuvwxyz", "host:abcdefghijklmnopqrstuvwxyz"},

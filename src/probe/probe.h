@@ -13,17 +13,18 @@
 #include "md/super.h"
 
 /* Read the superblock areas of @member. Areas that the device is too small for are not present. */
-int probe_read_blocks(const struct member *member, struct md_super_blocks *ret,
-	struct fault *fault);
+int probe_read_blocks(
+	const struct member *member, struct md_super_blocks *ret, struct fault *fault);
 
 /* Read and choose (md_super_choose). */
 int probe_read_super(const struct member *member, struct md_super *ret, struct fault *fault);
 
 /* Encode @super and write it at its super_offset, then sync the member. */
-int probe_write_super(const struct member *member, const struct md_super *super,
-	struct fault *fault);
+int probe_write_super(
+	const struct member *member, const struct md_super *super, struct fault *fault);
 
-/* Overwrite the 4096 bytes of every md superblock found with zeros. Returns how many, or an errno. */
+/* Overwrite the 4096 bytes of every md superblock found with zeros. Returns how many, or an errno.
+ */
 int probe_zero_supers(const struct member *member, struct fault *fault);
 
 /*
@@ -31,10 +32,10 @@ int probe_zero_supers(const struct member *member, struct fault *fault);
  * swap, RAID members of any format (ours and what libblkid knows). One line per finding.
  */
 struct probe_finding {
-	char *what;           /* "ext4 file system, label \"data\"", "GPT partition table (backup)" */
-	char *type;           /* short machine word: "ext4", "gpt", "md-1.2" */
+	char *what; /* "ext4 file system, label \"data\"", "GPT partition table (backup)" */
+	char *type; /* short machine word: "ext4", "gpt", "md-1.2" */
 	uint64_t offset_bytes;
-	char *uuid;           /* or NULL */
+	char *uuid; /* or NULL */
 };
 int probe_findings(const struct member *member, struct probe_finding **ret, unsigned *ret_count,
 	struct fault *fault);

@@ -186,13 +186,14 @@ static void fill_super(struct md_super *super, enum md_version version, uint64_t
 	if (version == MD_VERSION_1_1 || version == MD_VERSION_1_2)
 		super->data_offset = 2048;
 	super->data_sectors = version == MD_VERSION_1_0 || version == MD_VERSION_0_90
-		? super->super_offset : sectors - 2048;
+				      ? super->super_offset
+				      : sectors - 2048;
 	super->v090.minor_version = 90;
 	super->v090.state = 1;
 	super->v090.nr_disks = super->v090.active_disks = super->v090.working_disks = 2;
 	for (unsigned i = 0; i < 2; i++)
-		super->v090.disks[i] =
-			(struct md_super_090_disk){.number = i, .raid_disk = i, .state = 6};
+		super->v090.disks[i] = (struct md_super_090_disk){
+			.number = i, .raid_disk = i, .state = 6};
 	super->v090.this_disk = super->v090.disks[0];
 }
 
@@ -250,8 +251,8 @@ static void a_superblock_of_another_place_is_left_alone(void **state)
 	member_close(m);
 }
 
-static void assert_scan(char *const *words, unsigned word_count, char *const *expected,
-	unsigned expected_count)
+static void assert_scan(
+	char *const *words, unsigned word_count, char *const *expected, unsigned expected_count)
 {
 	struct fault fault = {0};
 	char **paths = NULL;

@@ -60,7 +60,8 @@ static int add(struct scan *scan, const char *path, const struct stat *st)
 		return -ENOMEM;
 	}
 	scan->list = list;
-	list[scan->count++] = (struct found){.path = copy, .is_block = is_block,
+	list[scan->count++] = (struct found){.path = copy,
+		.is_block = is_block,
 		.device = is_block ? st->st_rdev : st->st_dev,
 		.inode = is_block ? 0 : st->st_ino};
 	return 0;
@@ -188,8 +189,8 @@ static int add_partitions(struct scan *scan, struct fault *fault)
 	int r;
 
 	if (file == NULL)
-		return fault_set(fault, -errno, "/proc/partitions: cannot read the list of devices: %s",
-			strerror(errno));
+		return fault_set(fault, -errno,
+			"/proc/partitions: cannot read the list of devices: %s", strerror(errno));
 	while (fgets(line, sizeof(line), file) != NULL) {
 		if (sscanf(line, " %*u %*u %llu %127s", &blocks, name) != 2 || blocks == 0)
 			continue;
@@ -245,7 +246,7 @@ int probe_scan(char *const *words, unsigned word_count, char ***ret, unsigned *r
 		r = add_partitions(&scan, fault);
 	for (unsigned i = 0; r == 0 && i < word_count; i++)
 		r = strcmp(words[i], "partitions") == 0 ? add_partitions(&scan, fault)
-							 : add_word(&scan, words[i], fault);
+							: add_word(&scan, words[i], fault);
 	if (r < 0)
 		return r;
 	if (scan.count > 0)

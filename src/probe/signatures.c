@@ -55,7 +55,8 @@ __attribute__((format(printf, 5, 6))) static int findings_add(struct findings *f
 		return -ENOMEM;
 	findings->list = list;
 	finding = &list[findings->count++];
-	*finding = (struct probe_finding){.type = strdup(type), .offset_bytes = offset_bytes,
+	*finding = (struct probe_finding){.type = strdup(type),
+		.offset_bytes = offset_bytes,
 		.uuid = uuid == NULL ? NULL : strdup(uuid)};
 
 	va_start(args, what);
@@ -97,8 +98,8 @@ static int find_md(const struct member *member, struct findings *findings, struc
 		return -ENOMEM;
 	r = probe_read_blocks(member, &work->blocks, fault);
 	for (unsigned v = 0; r == 0 && v < MD_VERSIONS; v++) {
-		if (!probe_super_is_here(&work->blocks, v, member->size_bytes / MD_SECTOR,
-			    &work->super))
+		if (!probe_super_is_here(
+			    &work->blocks, v, member->size_bytes / MD_SECTOR, &work->super))
 			continue;
 		work->super.version = v;
 		r = add_md(findings, &work->super, work->blocks.sector[v]);
@@ -148,8 +149,8 @@ static const char *noun_of(const char *usage)
 	return " signature";
 }
 
-static int add_super(struct findings *findings, blkid_probe probe, const char *type,
-	uint64_t offset_bytes)
+static int add_super(
+	struct findings *findings, blkid_probe probe, const char *type, uint64_t offset_bytes)
 {
 	const char *label = value_of(probe, "LABEL");
 	const char *word = word_of(type);
@@ -211,9 +212,9 @@ static int take_result(struct findings *findings, blkid_probe probe, uint64_t si
 	if (r < 0 || offset == NULL)
 		return r;
 
-	if (blkid_probe_lookup_value(probe, super != NULL ? "SBMAGIC" : "PTMAGIC", &magic,
-		    &length) == 0 && length > 0 &&
-		blkid_probe_hide_range(probe, offset_bytes, length) == 0)
+	if (blkid_probe_lookup_value(
+		    probe, super != NULL ? "SBMAGIC" : "PTMAGIC", &magic, &length) == 0 &&
+		length > 0 && blkid_probe_hide_range(probe, offset_bytes, length) == 0)
 		blkid_probe_step_back(probe);
 	return 0;
 }
@@ -239,9 +240,9 @@ static int set_up(blkid_probe probe, int fd)
 	if (blkid_probe_set_device(probe, fd, 0, 0) != 0)
 		return errno != 0 ? -errno : -EIO;
 	blkid_probe_enable_superblocks(probe, 1);
-	blkid_probe_set_superblocks_flags(probe,
-		BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_TYPE | BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL |
-			BLKID_SUBLKS_UUID | BLKID_SUBLKS_BADCSUM);
+	blkid_probe_set_superblocks_flags(probe, BLKID_SUBLKS_MAGIC | BLKID_SUBLKS_TYPE |
+							 BLKID_SUBLKS_USAGE | BLKID_SUBLKS_LABEL |
+							 BLKID_SUBLKS_UUID | BLKID_SUBLKS_BADCSUM);
 	blkid_probe_enable_partitions(probe, 1);
 	blkid_probe_set_partitions_flags(probe, BLKID_PARTS_MAGIC | BLKID_PARTS_FORCE_GPT);
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Superblocks on members: reading, choosing, writing, zeroing. The bytes' meaning is md's affair. */
+/* Superblocks on members: reading, choosing, writing, zeroing. The bytes' meaning is md's affair.
+ */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -71,8 +72,8 @@ int probe_read_super(const struct member *member, struct md_super *ret, struct f
 	return r;
 }
 
-int probe_write_super(const struct member *member, const struct md_super *super,
-	struct fault *fault)
+int probe_write_super(
+	const struct member *member, const struct md_super *super, struct fault *fault)
 {
 	_cleanup_free_ uint8_t *block = calloc(1, MD_SUPER_BYTES);
 	int r;
@@ -104,8 +105,8 @@ bool probe_super_is_here(const struct md_super_blocks *blocks, enum md_version v
 
 	if (!blocks->present[version])
 		return false;
-	r = md_format(version)->decode(block, blocks->sector[version], device_sectors, scratch,
-		NULL);
+	r = md_format(version)->decode(
+		block, blocks->sector[version], device_sectors, scratch, NULL);
 	if (r == -ENODATA)
 		return false;
 	return version == MD_VERSION_0_90 || get_le64(block + 144) == blocks->sector[version];
@@ -128,11 +129,11 @@ int probe_zero_supers(const struct member *member, struct fault *fault)
 
 	r = probe_read_blocks(member, &work->blocks, fault);
 	for (unsigned v = 0; r == 0 && v < MD_VERSIONS; v++) {
-		if (!probe_super_is_here(&work->blocks, v, member->size_bytes / MD_SECTOR,
-			    &work->scratch))
+		if (!probe_super_is_here(
+			    &work->blocks, v, member->size_bytes / MD_SECTOR, &work->scratch))
 			continue;
-		r = member_write(member, work->blocks.sector[v] * MD_SECTOR, work->zeros,
-			MD_SUPER_BYTES);
+		r = member_write(
+			member, work->blocks.sector[v] * MD_SECTOR, work->zeros, MD_SUPER_BYTES);
 		if (r < 0)
 			fault_set(fault, r,
 				"%s: cannot write zeros over the version %s superblock at byte "

@@ -33,7 +33,8 @@ struct examine_unused {
 	bool known;             /* false while a reshape moves the data offset */
 };
 struct examine_unused examine_unused(const struct examine_device *device);
-bool examine_array_bytes(const struct md_super *super, uint64_t *ret); /* false if not to be known */
+bool examine_array_bytes(
+	const struct md_super *super, uint64_t *ret); /* false if not to be known */
 /* 'A', '.', 'R', '?' for each slot. @ret holds MD_ROLES_MAX + 1. True if nothing contradicts. */
 bool examine_array_state(const struct md_super *super, char *ret);
 bool examine_is_local(const struct md_super *super, const char *homehost);
@@ -49,8 +50,8 @@ void examine_text_layout(const struct md_super *super, FILE *out);
 bool examine_table(const char *path, const uint8_t sector[MD_SECTOR], FILE *out);
 void examine_export(const struct examine_device *device, FILE *out);
 /* One line for each array that the devices belong to. */
-void examine_brief(const struct examine_device *devices, unsigned count,
-	const struct show_options *options);
+void examine_brief(
+	const struct examine_device *devices, unsigned count, const struct show_options *options);
 json_t *examine_json(const struct examine_device *device, const char *homehost);
 
 #endif

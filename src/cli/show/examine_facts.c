@@ -52,8 +52,8 @@ static struct examine_unused unused_before_super(const struct md_super *super)
 }
 
 /*
- * Where the bitmap or the partial parity log ends. mdadm counts it from the superblock and then takes
- * it for a sector of the device (8 too few for version 1.2); the text is to be the same.
+ * Where the bitmap or the partial parity log ends. mdadm counts it from the superblock and then
+ * takes it for a sector of the device (8 too few for version 1.2); the text is to be the same.
  */
 static uint64_t area_end(const struct examine_device *device)
 {
@@ -92,8 +92,7 @@ struct examine_unused examine_unused(const struct examine_device *device)
 	const struct md_super *super = &device->super;
 	struct examine_unused ret = {0};
 
-	if ((super->feature_map & MD_FEATURE_NEW_OFFSET) != 0 ||
-		super->version == MD_VERSION_0_90)
+	if ((super->feature_map & MD_FEATURE_NEW_OFFSET) != 0 || super->version == MD_VERSION_0_90)
 		return ret;
 	ret = super->data_offset < super->super_offset ? unused_before_super(super)
 						       : unused_behind_super(device);
@@ -169,5 +168,5 @@ bool examine_is_active(const struct md_super *super)
 	if (super->version == MD_VERSION_0_90)
 		return (super->v090.this_disk.state & DISK_IN_SYNC) != 0;
 	return md_super_role(super) < MD_ROLE_JOURNAL &&
-		(super->feature_map & MD_FEATURE_REPLACEMENT) == 0;
+	       (super->feature_map & MD_FEATURE_REPLACEMENT) == 0;
 }

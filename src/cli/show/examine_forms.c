@@ -75,7 +75,7 @@ static void brief_line(const struct md_super *super, bool verbose, FILE *out)
 static bool same_array(const struct md_super *a, const struct md_super *b)
 {
 	return (a->version == MD_VERSION_0_90) == (b->version == MD_VERSION_0_90) &&
-		memcmp(a->set_uuid, b->set_uuid, sizeof(a->set_uuid)) == 0;
+	       memcmp(a->set_uuid, b->set_uuid, sizeof(a->set_uuid)) == 0;
 }
 
 static bool is_first_of_its_array(const struct examine_device *devices, unsigned index)
@@ -113,8 +113,8 @@ static void brief_array(const struct examine_device *devices, unsigned count, un
 }
 
 /* mdadm lists the array it found last first. */
-void examine_brief(const struct examine_device *devices, unsigned count,
-	const struct show_options *options)
+void examine_brief(
+	const struct examine_device *devices, unsigned count, const struct show_options *options)
 {
 	for (unsigned i = count; i-- > 0;)
 		if (is_first_of_its_array(devices, i))

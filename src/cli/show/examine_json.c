@@ -76,8 +76,7 @@ static json_t *areas(const struct md_super *super)
 			(int)(super->bblog_sectors * (MD_SECTOR / 8)), "bad_blocks_present",
 			(int)((super->feature_map & MD_FEATURE_BAD_BLOCKS) != 0));
 	return json_pack("{so, so, so}", "bitmap_offset_bytes",
-		(super->feature_map & MD_FEATURE_BITMAP) != 0 &&
-				super->version != MD_VERSION_0_90
+		(super->feature_map & MD_FEATURE_BITMAP) != 0 && super->version != MD_VERSION_0_90
 			? json_integer((json_int_t)super->bitmap_offset * (json_int_t)MD_SECTOR)
 			: json_null(),
 		"ppl", ppl, "bad_block_log", log);
@@ -127,13 +126,14 @@ static json_t *member_facts(const struct examine_device *device)
 	bool recovers = (super->feature_map & MD_FEATURE_RECOVERY_OFFSET) != 0;
 	char uuid[MD_UUID_TEXT];
 
-	return json_pack("{so, so, so, so, so, so, so, so, sI, ss, so, sb, sb}", "super_offset_bytes",
-		sectors(super->super_offset), "data_offset_bytes", sectors(super->data_offset),
-		"data_bytes", sectors(super->data_sectors), "new_data_offset_bytes",
+	return json_pack("{so, so, so, so, so, so, so, so, sI, ss, so, sb, sb}",
+		"super_offset_bytes", sectors(super->super_offset), "data_offset_bytes",
+		sectors(super->data_offset), "data_bytes", sectors(super->data_sectors),
+		"new_data_offset_bytes",
 		sectors_if(moves, super->data_offset + (uint64_t)(int64_t)super->new_offset),
 		"recovery_offset_bytes", sectors_if(recovers, super->recovery_offset),
-		"unused_before_bytes", sectors_if(unused.known, unused.before), "unused_after_bytes",
-		sectors_if(unused.known, unused.after), "device_uuid",
+		"unused_before_bytes", sectors_if(unused.known, unused.before),
+		"unused_after_bytes", sectors_if(unused.known, unused.after), "device_uuid",
 		is_old ? json_null() : json_string(md_uuid_format(super->device_uuid, uuid)),
 		"device_number", (json_int_t)super->dev_number, "role", role_name(super), "slot",
 		role <= MD_ROLE_SLOT_MAX ? json_integer(role) : json_null(), "write_mostly",

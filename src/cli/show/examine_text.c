@@ -25,7 +25,7 @@ static const char *layout_text(int level, uint32_t layout, char buffer[32])
 static bool layout_is_shown(const struct md_super *super)
 {
 	return super->level == 5 || super->level == 6 || super->level == 10 ||
-		(super->level == 0 && (super->feature_map & MD_FEATURE_RAID0_LAYOUT) != 0);
+	       (super->level == 0 && (super->feature_map & MD_FEATURE_RAID0_LAYOUT) != 0);
 }
 
 void examine_text_layout(const struct md_super *super, FILE *out)
@@ -145,8 +145,8 @@ static void print_offsets(const struct examine_device *device, FILE *out)
 		fprintf(out, "Recovery Offset : %" PRIu64 " sectors\n",
 			is_journal ? super->journal_tail : super->recovery_offset);
 	if (unused.before != 0 || unused.after != 0)
-		fprintf(out, "   Unused Space : before=%" PRIu64 " sectors, after=%" PRIu64
-			" sectors\n",
+		fprintf(out,
+			"   Unused Space : before=%" PRIu64 " sectors, after=%" PRIu64 " sectors\n",
 			unused.before, unused.after);
 }
 
@@ -180,13 +180,12 @@ static void print_upkeep(const struct md_super *super, FILE *out)
 		fprintf(out,
 			"  Bad Block Log : %u entries available at offset %" PRId32 " sectors%s\n",
 			super->bblog_sectors * (MD_SECTOR / 8), super->bblog_offset,
-			(super->feature_map & MD_FEATURE_BAD_BLOCKS) != 0
-				? " - bad blocks present."
-				: "");
+			(super->feature_map & MD_FEATURE_BAD_BLOCKS) != 0 ? " - bad blocks present."
+									  : "");
 	/* mdadm has no line for this; kernels up to 6.18 refuse such a superblock. */
 	if (super->logical_block_bytes != 0)
-		fprintf(out, "     Block Size : logical block size %" PRIu32
-			"; needs kernel >= 6.19\n",
+		fprintf(out,
+			"     Block Size : logical block size %" PRIu32 "; needs kernel >= 6.19\n",
 			super->logical_block_bytes);
 	if (super->checksum == super->checksum_expected)
 		fprintf(out, "       Checksum : %" PRIx32 " - correct\n", super->checksum);
@@ -219,7 +218,8 @@ static void print_role(const struct md_super *super, FILE *out)
 		fprintf(out, "   Device Role : spare\n");
 	else
 		fprintf(out, "   Device Role : %s device %u\n",
-			(super->feature_map & MD_FEATURE_REPLACEMENT) != 0 ? "Replacement" : "Active",
+			(super->feature_map & MD_FEATURE_REPLACEMENT) != 0 ? "Replacement"
+									   : "Active",
 			role);
 	fprintf(out, "   Array State : %s ('A' == active, '.' == missing, 'R' == replacing)\n",
 		state);

@@ -52,7 +52,8 @@ static void print_upkeep(const struct md_super *super, FILE *out)
 	char when[FORMAT_TIME_TEXT];
 
 	fprintf(out, "    Update Time : %s\n", format_time(examine_seconds(super->utime), when));
-	fprintf(out, "          State : %s\n", (old->state & STATE_CLEAN) != 0 ? "clean" : "active");
+	fprintf(out, "          State : %s\n",
+		(old->state & STATE_CLEAN) != 0 ? "clean" : "active");
 	if ((old->state & STATE_BITMAP) != 0)
 		fprintf(out, "Internal Bitmap : present\n");
 	fprintf(out, " Active Devices : %d\n", (int)old->active_disks);
@@ -94,8 +95,8 @@ static void print_disk(const char *label, const struct md_super_090_disk *disk, 
 	uint32_t flags = disk->state & (DISK_WRITE_MOSTLY | DISK_FAILFAST);
 	char node[PATH_MAX];
 
-	fprintf(out, "%4s %5d   %5d    %5d    %5d     ", label, (int)disk->number,
-		(int)disk->major, (int)disk->minor, (int)disk->raid_disk);
+	fprintf(out, "%4s %5d   %5d    %5d    %5d     ", label, (int)disk->number, (int)disk->major,
+		(int)disk->minor, (int)disk->raid_disk);
 	for (unsigned bit = 0; bit < 4; bit++)
 		if ((disk->state & (1u << bit)) != 0)
 			fprintf(out, "%s", words[bit]);

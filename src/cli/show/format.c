@@ -108,7 +108,8 @@ void print_clean(FILE *out, const char *text)
 	}
 }
 
-/* The quote that does not occur first; where it occurs too, it is closed and the other one opened. */
+/* The quote that does not occur first; where it occurs too, it is closed and the other one opened.
+ */
 void print_quoted(FILE *out, const char *text)
 {
 	const char *special = strpbrk(text, "'\"");
@@ -149,7 +150,7 @@ bool name_is_local(const char *set_name, const char *homehost)
 	size_t length = homehost == NULL ? 0 : strlen(homehost);
 
 	return length > 0 && length < 32 && strncmp(set_name, homehost, length) == 0 &&
-		set_name[length] == ':';
+	       set_name[length] == ':';
 }
 
 bool uuid_is_local(const uint8_t uuid[16], const char *homehost)

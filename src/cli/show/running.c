@@ -114,8 +114,8 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 			return r;
 		runtime_link(name, link);
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
-			return fault_set(fault, -ENOENT, "cannot open %s: %s", link,
-				strerror(ENOENT));
+			return fault_set(
+				fault, -ENOENT, "cannot open %s: %s", link, strerror(ENOENT));
 	}
 	return find_by_path(word, ret, fault);
 }

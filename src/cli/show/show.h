@@ -11,11 +11,11 @@ enum show_form { SHOW_TEXT, SHOW_BRIEF, SHOW_EXPORT, SHOW_JSON };
 
 struct show_options {
 	enum show_form form;
-	bool scan;    /* all devices or all running arrays */
-	bool verbose; /* with SHOW_BRIEF */
-	bool test;    /* detail: exit code tells the array's health */
+	bool scan;            /* all devices or all running arrays */
+	bool verbose;         /* with SHOW_BRIEF */
+	bool test;            /* detail: exit code tells the array's health */
 	const char *homehost; /* for "(local to host H)" */
-	FILE *out;    /* facts; errors go to stderr */
+	FILE *out;            /* facts; errors go to stderr */
 };
 
 int show_examine(char *const *paths, unsigned count, const struct show_options *options);

@@ -45,7 +45,8 @@ static void print_head(const json_t *reply, FILE *out)
 		fprintf(out, "     Creation Time : %s\n",
 			format_time(fact_number(reply, "creation_time"), when));
 	fprintf(out, "        Raid Level : %s\n", fact_string(reply, "level", "-unknown-"));
-	fprintf(out, "        Array Size : %" PRIu64 "%s\n", bytes / 1024, format_size(bytes, size));
+	fprintf(out, "        Array Size : %" PRIu64 "%s\n", bytes / 1024,
+		format_size(bytes, size));
 	/* A 0.90 superblock of these levels may record a size too; it means nothing there. */
 	if (json_integer_value(json_object_get(reply, "level_number")) > 0 &&
 		fact_is_set(reply, "component_bytes")) {
@@ -109,7 +110,7 @@ static bool is_local(const json_t *reply, const char *homehost)
 	if (!is_old(reply))
 		return name_is_local(fact_string(reply, "array_name", ""), homehost);
 	return md_uuid_parse(fact_string(reply, "uuid", ""), uuid) == 0 &&
-		uuid_is_local(uuid, homehost);
+	       uuid_is_local(uuid, homehost);
 }
 
 static void print_identity(const json_t *reply, const char *homehost, FILE *out)
@@ -123,7 +124,8 @@ static void print_identity(const json_t *reply, const char *homehost, FILE *out)
 	if (is_local(reply, homehost))
 		snprintf(local, sizeof(local), "(local to host %s)", homehost);
 	if (is_old(reply)) {
-		fprintf(out, "              UUID : %s%s%s\n", uuid, local[0] != '\0' ? " " : "", local);
+		fprintf(out, "              UUID : %s%s%s\n", uuid, local[0] != '\0' ? " " : "",
+			local);
 		fprintf(out, "            Events : %" PRIu64 ".%" PRIu64 "\n\n", events >> 32,
 			events & UINT32_MAX);
 		return;
@@ -179,7 +181,8 @@ static void print_members(const json_t *reply, FILE *out)
 		if (in_slot != NULL)
 			print_member(in_slot, out);
 		else
-			fprintf(out, "       -       0        0    %5" PRIu64 "      removed\n", slot);
+			fprintf(out, "       -       0        0    %5" PRIu64 "      removed\n",
+				slot);
 	}
 	json_array_foreach(members, i, member)
 	{
@@ -290,8 +293,7 @@ void detail_export(const json_t *reply, FILE *out)
 		print_clean(out, fact_string(reply, "array_name", ""));
 		fprintf(out, "\n");
 	}
-	json_array_foreach(json_object_get(reply, "members"), i, member)
-		export_member(member, out);
+	json_array_foreach(json_object_get(reply, "members"), i, member) export_member(member, out);
 }
 
 static void show_one(const json_t *reply, const struct show_options *options)
@@ -304,8 +306,8 @@ static void show_one(const json_t *reply, const struct show_options *options)
 		detail_text(reply, options);
 }
 
-static int gather(char *const *names, unsigned count, const struct show_options *options,
-	json_t **ret)
+static int gather(
+	char *const *names, unsigned count, const struct show_options *options, json_t **ret)
 {
 	struct fault fault = {0};
 	json_t *reply;

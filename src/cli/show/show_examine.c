@@ -52,12 +52,12 @@ static bool is_here(const struct examine_device *device)
 	uint64_t sector;
 
 	return md_format(device->super.version)->location(device->device_sectors, &sector) == 0 &&
-		device->super.super_offset == sector;
+	       device->super.super_offset == sector;
 }
 
 /* No superblock: a partition table is an answer too, though only in the text. */
-static int no_super(const struct member *member, const struct show_options *options,
-	struct fault *fault)
+static int no_super(
+	const struct member *member, const struct show_options *options, struct fault *fault)
 {
 	uint8_t sector[MD_SECTOR];
 
@@ -98,9 +98,9 @@ static void fail(struct examine *examine, const char *path, int error, const str
 		return;
 	fprintf(stderr, "strake: %s\n", fault->text);
 	examine->exit_code = 1;
-	json_array_append_new(examine->failures,
-		json_pack("{so, si, so}", "path", json_text(path), "errno", -error, "error",
-			json_text(fault->text)));
+	json_array_append_new(
+		examine->failures, json_pack("{so, si, so}", "path", json_text(path), "errno",
+					   -error, "error", json_text(fault->text)));
 }
 
 static void examine_one(struct examine *examine, const char *path)

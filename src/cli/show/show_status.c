@@ -34,9 +34,9 @@ static void print_members(const json_t *reply, FILE *out)
 		putc(' ', out);
 		print_device_name(fact_string(member, "path", ""), out);
 		fprintf(out, "[%" PRIu64 "]%s", fact_number(member, "number"),
-			is_faulty                      ? "(F)"
+			is_faulty                     ? "(F)"
 			: fact_is_set(member, "slot") ? ""
-						       : "(S)");
+						      : "(S)");
 	}
 	fprintf(out, "\n");
 }
@@ -108,8 +108,8 @@ int show_status(char *const *names, unsigned count, const struct show_options *o
 	if (replies == NULL)
 		return failed;
 	if (options->form == SHOW_JSON) {
-		json = json_pack("{s[ss], sO}", "personalities", "linear", "raid0", "arrays",
-			replies);
+		json = json_pack(
+			"{s[ss], sO}", "personalities", "linear", "raid0", "arrays", replies);
 		print_json(options->out, json);
 		json_decref(json);
 	} else {

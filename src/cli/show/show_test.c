@@ -76,7 +76,9 @@ static void load_device(const char *name, struct examine_device *device)
 	_cleanup_free_ char *image = slurp("examine", name, ".sb", &length);
 	const char *bitmap = image + BITMAP_AT;
 	uint64_t at = get_le64(image + 8);
-	enum md_version version = at == 8 ? MD_VERSION_1_2 : at == 0 ? MD_VERSION_1_1 : MD_VERSION_1_0;
+	enum md_version version = at == 8   ? MD_VERSION_1_2
+				  : at == 0 ? MD_VERSION_1_1
+					    : MD_VERSION_1_0;
 	struct fault fault = {0};
 
 	assert_int_equal(length, BITMAP_AT + 512);
@@ -86,8 +88,8 @@ static void load_device(const char *name, struct examine_device *device)
 	device->path = "member";
 	device->device_sectors = get_le64(image);
 	/* Damage is told by the result, and the fields are there all the same. */
-	(void)md_format(version)->decode(image + 16, at, device->device_sectors, &device->super,
-		&fault);
+	(void)md_format(version)->decode(
+		image + 16, at, device->device_sectors, &device->super, &fault);
 	assert_int_equal(device->super.super_offset, at);
 	device->bitmap.found = get_le32(bitmap) == 0x6d746962;
 	device->bitmap.sync_sectors = get_le64(bitmap + 40);
@@ -297,8 +299,8 @@ static char *render(const char *name, const char *form)
 
 static void check_detail(const char *name)
 {
-	static const char *const forms[] = {".detail", ".detail-brief", ".detail-brief-verbose",
-		".detail-export", ".query"};
+	static const char *const forms[] = {
+		".detail", ".detail-brief", ".detail-brief-verbose", ".detail-export", ".query"};
 
 	for (unsigned i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		_cleanup_free_ char *expected = slurp("detail", name, forms[i], NULL);
