@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Every superblock of tests/golden/supers.txt: decoded, compared with mdadm, encoded, damaged. */
-#include <cmocka.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <cmocka.h>
 
 #include "md/golden.h"
 #include "util/bytes.h"

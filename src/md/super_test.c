@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Superblocks rule by rule, on blocks made here; the real md's are in super_golden_test.c. */
-#include <cmocka.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <cmocka.h>
 
 #include "md/golden.h"
 #include "util/bytes.h"
