@@ -14,8 +14,8 @@
 struct nbd_array;
 
 /*
- * Write what @start says to a new memory file, which survives exec, and let the members' descriptors
- * do the same. Returns the descriptor, or a negative errno.
+ * Write what @start says to a new memory file, which survives exec, and let the members'
+ * descriptors do the same. Returns the descriptor, or a negative errno.
  */
 int handover_write(const struct export_start *start, struct fault *fault);
 

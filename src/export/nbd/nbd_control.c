@@ -98,7 +98,8 @@ static json_t *handle(void *owner, json_t *request)
 		return answer_stop(control);
 	if (strcmp(command, "partprobe") == 0 || strcmp(command, "readahead") == 0)
 		return answer_error(-EOPNOTSUPP, "is served by NBD and is no block device here; "
-			"use the client's own means for partitions and read-ahead", control->array->name);
+			"use the client's own means for partitions and read-ahead",
+			control->array->name);
 	return answer_error(-EINVAL, "no such command", control->array->name);
 }
 

@@ -66,8 +66,8 @@ static int find_nbdkit(const char *name, struct fault *fault)
 			return 0;
 		folder += length + (folder[length] == ':');
 	}
-	return fault_set(fault, -ENOENT, "array %s: cannot export it by NBD: the program nbdkit is not "
-		"in PATH; install the package nbdkit", name);
+	return fault_set(fault, -ENOENT, "array %s: cannot export it by NBD: the program nbdkit "
+		"is not in PATH; install the package nbdkit", name);
 }
 
 /* nbdkit changes its directory, so the path must be absolute; and it must fit into an address. */
@@ -81,8 +81,8 @@ static int absolute_socket(const char *name, const char *path, char ret[PATH_MAX
 			name, path, strerror(errno));
 	if (snprintf(ret, PATH_MAX, "%s%s%s", folder, folder[0] == '\0' ? "" : "/", path) >=
 		(int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return fault_set(fault, -ENAMETOOLONG, "array %s: NBD socket %.200s: longer than the "
-			"%zu bytes that a socket's path may have; choose a shorter one",
+		return fault_set(fault, -ENAMETOOLONG, "array %s: NBD socket %.200s: longer than "
+			"the %zu bytes that a socket's path may have; choose a shorter one",
 			name, path, sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
 	return 0;
 }
@@ -142,8 +142,8 @@ static int clear_socket(const char *name, const char *path, struct fault *fault)
 		return errno == ENOENT ? 0 : fault_set(fault, -errno, "array %s: NBD socket %s: %s",
 			name, path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
-		return fault_set(fault, -EEXIST, "array %s: NBD socket %s: the file exists and is no "
-			"socket; choose another path", name, path);
+		return fault_set(fault, -EEXIST, "array %s: NBD socket %s: the file exists and is "
+			"no socket; choose another path", name, path);
 	r = try_connect(path);
 	if (r == -EBUSY)
 		return fault_set(fault, r, "array %s: NBD socket %s: another server listens there; "

@@ -327,8 +327,8 @@ static int report_failed(const struct engine_request *request, int result)
 /* A client that ignores the announced minimum block size. */
 static int refuse_unaligned(const struct engine_request *request)
 {
-	nbdkit_error("array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": offset and length must "
-		"be multiples of %u, as announced to the client; nbdkit --filter=blocksize "
+	nbdkit_error("array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": offset and length "
+		"must be multiples of %u, as announced to the client; nbdkit --filter=blocksize "
 		"minblock=%u serves clients that cannot", array_name(), op_names[request->op],
 		request->length_bytes, request->offset_bytes, SECTOR, SECTOR);
 	nbdkit_set_error(EINVAL);
@@ -399,8 +399,8 @@ static int strake_trim(void *handle, uint32_t count, uint64_t offset, uint32_t f
 }
 
 /*
- * Whether zeroing is faster than writing zeros depends on the member and shows only when it is tried,
- * so a client that wants it fast or not at all is told "not", which costs it nothing.
+ * Whether zeroing is faster than writing zeros depends on the member and shows only when it is
+ * tried, so a client that wants it fast or not at all is told "not", which costs it nothing.
  */
 static int strake_zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 {

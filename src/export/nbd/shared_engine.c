@@ -7,8 +7,8 @@
  * - While a leader is inside reactor_wait() nobody else may run the reactor: a thread that took the
  *   leader's completion away would leave it waiting for one that never comes. While nobody is, the
  *   thread that submits also looks for completions: members in memory answer at once.
- * - A sleeping thread is woken exactly once per sleep, either because its request is done or because
- *   it shall lead. Wake-ups happen without the mutex, or the woken thread would run into it.
+ * - A sleeping thread is woken exactly once per sleep, either because its request is done or
+ *   because it shall lead. Wake-ups happen without the mutex, or the woken thread would run into it.
  * - io_uring binds a request to the thread that submitted it and cancels it when that thread ends.
  *   Whoever runs the reactor submits for others too (queued requests, second steps of a request).
  *   Therefore a thread that ends first waits until all requests that are in flight at that time are
@@ -126,8 +126,9 @@ static void request_done(struct engine_request *request, int result)
 }
 
 /*
- * A thread key's destructor: the calling thread has submitted I/O for nobody but requests that are in
- * flight now; when they are done it may end. The threads that wait for them keep the reactor running.
+ * A thread key's destructor: the calling thread has submitted I/O for nobody but requests that are
+ * in flight now; when they are done it may end. The threads that wait for them keep the reactor
+ * running.
  */
 static void wait_for_older(void *argument)
 {
@@ -160,9 +161,9 @@ static void submit(struct waiter *waiter, struct engine_request *request)
 }
 
 /*
- * Deliver what is there. An error of the reactor other than a signal is nothing that a request could
- * be failed with, since its buffers are still the kernel's; a short rest keeps the loop from burning
- * the processor until it passes.
+ * Deliver what is there. An error of the reactor other than a signal is nothing that a request
+ * could be failed with, since its buffers are still the kernel's; a short rest keeps the loop from
+ * burning the processor until it passes.
  */
 static void deliver(struct shared_engine *shared)
 {

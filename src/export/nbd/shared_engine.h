@@ -6,8 +6,8 @@
  * One engine and its reactor, both single-threaded, used by many threads that each want one request
  * done and wait for it.
  *
- * No request is handed to another thread. A mutex protects engine and reactor. The thread that has a
- * request submits it itself; if nobody waits for the members yet it becomes the leader, waits for
+ * No request is handed to another thread. A mutex protects engine and reactor. The thread that has
+ * a request submits it itself; if nobody waits for the members yet it becomes the leader, waits for
  * completions (without the mutex) and delivers all that arrive, its own and other threads'. The
  * others sleep until the leader has delivered theirs. A leader whose own request is done wakes one
  * of the sleepers to lead and leaves. So one thread alone, or requests that the members answer at
@@ -20,8 +20,8 @@
 struct shared_engine;
 
 /*
- * Share @engine, which was made in the world of @reactor. Both stay the caller's, who must not touch
- * them until shared_engine_free() but between shared_engine_lock() and shared_engine_unlock().
+ * Share @engine, which was made in the world of @reactor. Both stay the caller's, who must not
+ * touch them until shared_engine_free() but between shared_engine_lock() and shared_engine_unlock().
  * -ENOMEM, -EAGAIN if the system has no more thread keys.
  */
 int shared_engine_new(struct engine *engine, struct reactor *reactor, struct shared_engine **ret);

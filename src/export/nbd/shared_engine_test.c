@@ -189,7 +189,8 @@ static void run_workers(struct bed *bed, void *(*function)(void *))
 	for (i = 0; i < THREADS; i++) {
 		workers[i].bed = bed;
 		workers[i].number = i;
-		assert_int_equal(pthread_create(&workers[i].thread, NULL, function, &workers[i]), 0);
+		assert_int_equal(
+			pthread_create(&workers[i].thread, NULL, function, &workers[i]), 0);
 	}
 	for (i = 0; i < THREADS; i++)
 		pthread_join(workers[i].thread, NULL);
@@ -275,8 +276,8 @@ static void test_error_reaches_its_owner(void **state)
 	struct bed bed;
 
 	bed_init(&bed, (struct limits){ false, 8, 4 });
-	assert_int_equal(transfer(&bed, ENGINE_READ, 0, MEMBERS * MEMBER_BYTES, buffer, BLOCK_BYTES),
-		-ERANGE);
+	assert_int_equal(transfer(&bed, ENGINE_READ, 0, MEMBERS * MEMBER_BYTES, buffer,
+		BLOCK_BYTES), -ERANGE);
 	assert_int_equal(transfer(&bed, ENGINE_READ, 0, 0, buffer, BLOCK_BYTES), 0);
 	bed_fini(&bed);
 	free(buffer);
