@@ -8,7 +8,8 @@
  *   leader's completion away would leave it waiting for one that never comes. While nobody is, the
  *   thread that submits also looks for completions: members in memory answer at once.
  * - A sleeping thread is woken exactly once per sleep, either because its request is done or
- *   because it shall lead. Wake-ups happen without the mutex, or the woken thread would run into it.
+ *   because it shall lead. Wake-ups happen without the mutex, or the woken thread would
+ *   run into it.
  * - io_uring binds a request to the thread that submitted it and cancels it when that thread ends.
  *   Whoever runs the reactor submits for others too (queued requests, second steps of a request).
  *   Therefore a thread that ends first waits until all requests that are in flight at that time are

@@ -21,7 +21,8 @@ struct shared_engine;
 
 /*
  * Share @engine, which was made in the world of @reactor. Both stay the caller's, who must not
- * touch them until shared_engine_free() but between shared_engine_lock() and shared_engine_unlock().
+ * touch them until shared_engine_free() but between shared_engine_lock() and
+ * shared_engine_unlock().
  * -ENOMEM, -EAGAIN if the system has no more thread keys.
  */
 int shared_engine_new(struct engine *engine, struct reactor *reactor, struct shared_engine **ret);
