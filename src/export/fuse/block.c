@@ -268,16 +268,9 @@ void block_clean(const char *file)
 
 	for (unsigned i = 0; i < count; i++) {
 		struct loop loop;
-		int fd;
 
 		loop_name(numbers[i], &loop);
-		/*
-		 * A file system still mounted on the dead device keeps it: it answers with errors,
-		 * can be unmounted at any time and then goes by itself (LOOP_CLR_FD arranges it).
-		 */
-		(void)partitions_apply(&loop, &none, NULL);
-		fd = open(loop.node, O_RDONLY | O_CLOEXEC);
-		if (fd >= 0)
-			(void)loop_detach(&loop, fd);
+		(void)partitions_apply(&loop, &none, NULL); /* what is mounted stays for now */
+		loop_abandon(&loop);
 	}
 }

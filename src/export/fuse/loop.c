@@ -119,6 +119,21 @@ int loop_detach(const struct loop *loop, int exclusive_fd)
 	return 0;
 }
 
+void loop_abandon(const struct loop *loop)
+{
+	_cleanup_close_ int fd = open(loop->node, O_RDONLY | O_CLOEXEC);
+	struct loop_info64 info;
+
+	if (fd < 0)
+		return;
+	/* With PARTSCAN the kernel drops the partitions when it lets the device go. */
+	if (ioctl(fd, LOOP_GET_STATUS64, &info) == 0) {
+		info.lo_flags |= LO_FLAGS_PARTSCAN;
+		(void)ioctl(fd, LOOP_SET_STATUS64, &info); /* else they stay until its next use */
+	}
+	(void)ioctl(fd, LOOP_CLR_FD, 0); /* ENXIO: it is free already, as wanted */
+}
+
 /* The kernel writes " (deleted)" behind a path that is gone or no longer reachable. */
 static bool is_backing(const char *backing, const char *path)
 {

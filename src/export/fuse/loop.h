@@ -33,6 +33,12 @@ int loop_attach(const char *path, bool readonly, uint64_t readahead_bytes, struc
  */
 int loop_detach(const struct loop *loop, int exclusive_fd);
 
+/*
+ * Detach a device whose file is dead. If a file system is still mounted on it, it answers with
+ * errors, and the kernel frees it when that is unmounted.
+ */
+void loop_abandon(const struct loop *loop);
+
 /* Loop devices over @path, which may be dead: up to @max numbers. Returns how many. */
 unsigned loop_find(const char *path, int *ret_numbers, unsigned max);
 void loop_name(int number, struct loop *ret);
