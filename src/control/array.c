@@ -17,14 +17,6 @@
 #include "control/socket.h"
 #include "util/cleanup.h"
 
-static const struct export_ops *find_export(enum array_export kind)
-{
-	for (unsigned i = 0; export_rows[i] != NULL; i++)
-		if ((export_rows[i]->kinds & EXPORT_KIND(kind)) != 0)
-			return export_rows[i];
-	return NULL;
-}
-
 int runtime_clean(const char *name, struct fault *fault)
 {
 	_cleanup_close_ int lock = control_lock(fault);
@@ -114,11 +106,57 @@ static int launch(const struct export_ops *ops, struct export_start *start, char
 	return await_ready(pid, reader, name, node, fault);
 }
 
+/* This export is not to be had on this machine or by this user; another one may be. */
+static bool is_absent(int error)
+{
+	return error == -ENODEV || error == -EACCES || error == -EPERM || error == -EOPNOTSUPP;
+}
+
+/* @first: why the export that would have been better is none here. */
+static void explain_choice(const struct fault *first, const char *node, struct fault *note)
+{
+	if (first->error == 0 || note == NULL)
+		return;
+	(void)fault_prefix(note, "%s\ntherefore the array is %s%s", first->text, node,
+		note->text[0] != '\0' ? "\n" : "");
+}
+
+/* The table's order is the order of preference: asked for none, the first that can be had. */
+static int launch_first(struct export_start *start, char node[PATH_MAX], struct fault *fault)
+{
+	_cleanup_free_ struct fault *first = calloc(1, sizeof(*first));
+	enum array_export kind = start->options->export;
+	bool tried = false;
+	int r = 0;
+
+	if (first == NULL)
+		return fault_set(fault, -ENOMEM, "array %s: out of memory", start->options->name);
+	for (unsigned i = 0; export_rows[i] != NULL; i++) {
+		if ((export_rows[i]->kinds & EXPORT_KIND(kind)) == 0)
+			continue;
+		tried = true;
+		r = launch(export_rows[i], start, node, fault);
+		if (r == 0)
+			explain_choice(first, node, fault);
+		if (r == 0 || !is_absent(r))
+			return r;
+		if (first->error == 0 && fault != NULL)
+			*first = *fault;
+		if (fault != NULL)
+			*fault = (struct fault){0};
+	}
+	if (!tried)
+		return fault_set(fault, -EOPNOTSUPP,
+			"array %s: this program was built without "
+			"the export that was asked for",
+			start->options->name);
+	return fault_set(fault, first->error, "%s", first->text);
+}
+
 int array_start(const struct md_assembly *assembly, struct member *const *members,
 	unsigned member_count, const struct array_options *options, char node[PATH_MAX],
 	struct fault *fault)
 {
-	const struct export_ops *ops = find_export(options->export);
 	struct export_start start = {
 		.assembly = assembly,
 		.members = members,
@@ -129,11 +167,6 @@ int array_start(const struct md_assembly *assembly, struct member *const *member
 
 	if (fault != NULL)
 		*fault = (struct fault){0};
-	if (ops == NULL)
-		return fault_set(fault, -EOPNOTSUPP,
-			"array %s: this program was built without the "
-			"export that was asked for",
-			options->name);
 	r = runtime_clean(options->name, fault);
-	return r < 0 ? r : launch(ops, &start, node, fault);
+	return r < 0 ? r : launch_first(&start, node, fault);
 }

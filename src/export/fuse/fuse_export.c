@@ -257,7 +257,6 @@ static void tear_down(struct serving *serving)
 		engine_free(serving->engine);
 	if (serving->reactor != NULL)
 		reactor_free(serving->reactor);
-	release_members(serving->start);
 }
 
 /* Until the worker says so; a cut connection may leave requests at work: they end first. */
@@ -301,6 +300,8 @@ static int fuse_run(const struct export_start *start, struct fault *fault)
 		abort();
 	(void)pthread_join(serving.worker, NULL); /* our own thread */
 	tear_down(&serving);
+	if (serving.start_result == 0) /* else our parent still has them, and may go on */
+		release_members(start);
 	return serving.start_result;
 }
 

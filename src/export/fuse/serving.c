@@ -172,8 +172,10 @@ static int begin(struct serving *serving, struct fault *note)
 		r = attach(serving, note);
 	if (r == 0)
 		return 0;
-	if (export == ARRAY_EXPORT_LOOP || (r != -EPERM && r != -ENODEV && r != -EACCES))
+	if (export == ARRAY_EXPORT_LOOP || (r != -EPERM && r != -ENODEV && r != -EACCES)) {
+		(void)fault_append(note, "; use --export=fuse to have the array as a file");
 		return fault_prefix(note, "array %s: ", serving->name);
+	}
 	fault_append(note, "; the array is the file %s", serving->path);
 	return 0;
 }

@@ -259,6 +259,6 @@ static int nbd_run(const struct export_start *start, struct fault *fault)
 /* A killed one leaves its socket, which lies where the user said: the next run clears it. */
 const struct export_ops nbd_export_ops = {
 	.name = "nbd",
-	.kinds = EXPORT_KIND(ARRAY_EXPORT_NBD),
+	.kinds = EXPORT_KIND(ARRAY_EXPORT_NBD) | EXPORT_KIND(ARRAY_EXPORT_AUTO),
 	.run = nbd_run,
 };
