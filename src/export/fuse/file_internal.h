@@ -70,8 +70,9 @@ struct array_file {
 	struct file_list idle;
 	/* Writes and zeroings: those at work, and those held back by an overlapping one. */
 	struct file_list active, waiting;
-	unsigned unaligned;            /* of both lists; while 0 nothing needs to be compared */
-	uint8_t rare[FILE_RARE_BYTES]; /* the header, and all of a request that libfuse answers */
+	unsigned unaligned; /* of both lists; while 0 nothing needs to be compared */
+	/* The header, and all of a request that libfuse answers; aligned as the protocol is. */
+	uint8_t rare[FILE_RARE_BYTES] __attribute__((aligned(8)));
 };
 
 static inline const struct fuse_in_header *file_header(const struct array_file *file)
