@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,10 +21,32 @@ void detail_take(const struct engine *engine, unsigned slot_count, struct detail
 		ret->slots[i] = *engine_slot_counters(engine, i);
 }
 
+json_t *detail_string(const char *text)
+{
+	json_t *ret = json_string(text);
+	char *escaped, *end;
+
+	if (ret != NULL)
+		return ret;
+	escaped = malloc(4 * strlen(text) + 1);
+	if (escaped == NULL)
+		return NULL;
+	for (end = escaped; *text != '\0'; text++) {
+		if ((unsigned char)*text >= 0x80)
+			end += sprintf(end, "\\%03o", (unsigned char)*text);
+		else
+			*end++ = *text;
+	}
+	*end = '\0';
+	ret = json_string(escaped);
+	free(escaped);
+	return ret;
+}
+
 /* jansson's setters refuse a NULL value, which is how an allocation that failed arrives. */
 static json_t *optional_text(const char *text)
 {
-	return text != NULL ? json_string(text) : json_null();
+	return text != NULL ? detail_string(text) : json_null();
 }
 
 static json_t *optional_size(uint64_t bytes)
@@ -64,10 +87,10 @@ static unsigned zone_count(const struct md_assembly *assembly)
 
 static json_t *identity(const struct detail_facts *facts)
 {
-	return json_pack("{s:b, s:s, s:s, s:o, s:s, s:i, s:b, s:s, s:s}", "ok", true, "name",
-		facts->name, "node", facts->node, "device", optional_text(facts->device), "export",
-		facts->export, "pid", (int)getpid(), "readonly", facts->readonly, "io", facts->io,
-		"state", "clean");
+	return json_pack("{s:b, s:o, s:o, s:o, s:s, s:i, s:b, s:s, s:s}", "ok", true, "name",
+		detail_string(facts->name), "node", detail_string(facts->node), "device",
+		optional_text(facts->device), "export", facts->export, "pid", (int)getpid(),
+		"readonly", facts->readonly, "io", facts->io, "state", "clean");
 }
 
 static json_t *shape(const struct detail_facts *facts, const struct detail_counters *counters)
@@ -166,8 +189,8 @@ static json_t *member_json(
 	const struct member *member = facts->members[place->candidate];
 	char path[PATH_MAX];
 
-	return json_pack("{s:s, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-		"path", absolute_path(member, path), "slot", (int)slot, "number",
+	return json_pack("{s:o, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+		"path", detail_string(absolute_path(member, path)), "slot", (int)slot, "number",
 		slot_number(facts->assembly->super, slot), "state", "active sync", "major",
 		(json_int_t)member->major, "minor", (json_int_t)member->minor, "size_bytes",
 		(json_int_t)member->size_bytes, "data_offset_bytes",

@@ -53,6 +53,12 @@ void detail_take(const struct engine *engine, unsigned slot_count, struct detail
 /* The reply object, {"ok": true, …}; NULL if memory is out. */
 json_t *detail_make(const struct detail_facts *facts, const struct detail_counters *counters);
 
+/*
+ * A string of JSON, which is UTF-8, from a path or a name, which may be anything: where @text is no
+ * UTF-8, its bytes from 0x80 on become \NNN, octal.
+ */
+json_t *detail_string(const char *text);
+
 /* {"ok": true}, and {"ok": false, "errno": N, "error": "words"}: the other replies. */
 json_t *detail_ok(void);
 json_t *detail_error(const struct fault *fault);

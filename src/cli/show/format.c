@@ -2,6 +2,8 @@
 
 #include "cli/show/format.h"
 
+#include "control/detail.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,24 +171,7 @@ bool uuid_is_local(const uint8_t uuid[16], const char *homehost)
 
 json_t *json_text(const char *text)
 {
-	json_t *ret = json_string(text);
-	char *escaped, *end;
-
-	if (ret != NULL)
-		return ret;
-	escaped = malloc(4 * strlen(text) + 1);
-	if (escaped == NULL)
-		return NULL;
-	for (end = escaped; *text != '\0'; text++) {
-		if ((unsigned char)*text >= 0x80)
-			end += sprintf(end, "\\%03o", (unsigned char)*text);
-		else
-			*end++ = *text;
-	}
-	*end = '\0';
-	ret = json_string(escaped);
-	free(escaped);
-	return ret;
+	return detail_string(text);
 }
 
 void print_json(FILE *out, const json_t *value)
