@@ -22,15 +22,22 @@ static void close_dir(DIR **dir)
 
 #define _cleanup_dir_ _cleanup_(close_dir)
 
-/* First line of a small file of /proc or /sys, without its newline; false if there is none. */
+/*
+ * Content of a small file of /proc or /sys without the newline at its end (one inside belongs to it:
+ * the backing file of a loop device may have one in its name); false if there is none.
+ */
 static bool read_line(const char *path, char *line, size_t size)
 {
 	_cleanup_fclose_ FILE *file = fopen(path, "re");
+	size_t length;
 
-	if (file == NULL || fgets(line, (int)size, file) == NULL)
+	if (file == NULL)
 		return false;
-	line[strcspn(line, "\n")] = '\0';
-	return true;
+	length = fread(line, 1, size - 1, file);
+	if (length > 0 && line[length - 1] == '\n')
+		length--;
+	line[length] = '\0';
+	return length > 0;
 }
 
 /* mountinfo writes space, tab, newline and backslash as \ooo. */
@@ -50,6 +57,26 @@ static void unescape(char *text)
 	*out = '\0';
 }
 
+static bool is_block_device(const char *path, dev_t device)
+{
+	struct stat attributes;
+
+	return stat(path, &attributes) == 0 && S_ISBLK(attributes.st_mode) &&
+	       attributes.st_rdev == device;
+}
+
+/* btrfs and others mount under numbers of their own; the line's second part names the device. */
+static bool is_source(const char *line, dev_t device)
+{
+	const char *second = strstr(line, " - ");
+	char source[PATH_MAX];
+
+	if (second == NULL || sscanf(second, " - %*s %4095s", source) != 1 || source[0] != '/')
+		return false;
+	unescape(source);
+	return is_block_device(source, device);
+}
+
 static bool is_mounted(unsigned major_number, unsigned minor_number, char *words, size_t size)
 {
 	_cleanup_fclose_ FILE *file = fopen("/proc/self/mountinfo", "re");
@@ -60,8 +87,10 @@ static bool is_mounted(unsigned major_number, unsigned minor_number, char *words
 		unsigned a, b;
 		char point[PATH_MAX];
 
-		if (sscanf(line, "%*u %*u %u:%u %*s %4095s", &a, &b, point) != 3 ||
-			a != major_number || b != minor_number)
+		if (sscanf(line, "%*u %*u %u:%u %*s %4095s", &a, &b, point) != 3)
+			continue;
+		if ((a != major_number || b != minor_number) &&
+			!is_source(line, makedev(major_number, minor_number)))
 			continue;
 		unescape(point);
 		(void)snprintf(words, size, "mounted on %s", point);
@@ -70,21 +99,28 @@ static bool is_mounted(unsigned major_number, unsigned minor_number, char *words
 	return false;
 }
 
-static bool is_swap(dev_t device, char *words, size_t size)
+static bool is_same_file(const char *path, const struct member *member)
 {
-	_cleanup_fclose_ FILE *file = fopen("/proc/swaps", "re");
+	struct stat attributes;
+
+	return stat(path, &attributes) == 0 && S_ISREG(attributes.st_mode) &&
+	       attributes.st_dev == member->device && attributes.st_ino == member->inode;
+}
+
+/* A swap area on the block device @device or, if @file is not NULL, in that file. */
+static bool is_swap(dev_t device, const struct member *file, char *words, size_t size)
+{
+	_cleanup_fclose_ FILE *swaps = fopen("/proc/swaps", "re");
 	_cleanup_free_ char *line = NULL;
 	size_t room = 0;
 
-	while (file != NULL && getline(&line, &room, file) > 0) {
-		struct stat attributes;
+	while (swaps != NULL && getline(&line, &room, swaps) > 0) {
 		char path[PATH_MAX];
 
 		if (sscanf(line, "%4095s", path) != 1)
 			continue;
 		unescape(path);
-		if (stat(path, &attributes) == 0 && S_ISBLK(attributes.st_mode) &&
-			attributes.st_rdev == device) {
+		if (file != NULL ? is_same_file(path, file) : is_block_device(path, device)) {
 			(void)snprintf(words, size, "in use as swap");
 			return true;
 		}
@@ -123,7 +159,7 @@ static bool is_used(unsigned major_number, unsigned minor_number, char *words, s
 
 	(void)snprintf(sys, sizeof(sys), "/sys/dev/block/%u:%u", major_number, minor_number);
 	return is_mounted(major_number, minor_number, words, size) ||
-	       is_swap(makedev(major_number, minor_number), words, size) ||
+	       is_swap(makedev(major_number, minor_number), NULL, words, size) ||
 	       has_holder(sys, words, size);
 }
 
@@ -153,12 +189,23 @@ static bool partition_is_used(const struct member *member, char *words, size_t s
 	return false;
 }
 
-static bool is_same_file(const char *path, const struct member *member)
+/* The member is a partition, and somebody has the whole disk. */
+static bool disk_is_used(const struct member *member, char *words, size_t size)
 {
-	struct stat attributes;
+	char path[128], numbers[64], inner[PATH_MAX];
+	unsigned a, b;
 
-	return stat(path, &attributes) == 0 && S_ISREG(attributes.st_mode) &&
-	       attributes.st_dev == member->device && attributes.st_ino == member->inode;
+	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", member->major,
+		member->minor);
+	if (access(path, F_OK) != 0)
+		return false;
+	(void)snprintf(
+		path, sizeof(path), "/sys/dev/block/%u:%u/../dev", member->major, member->minor);
+	if (!read_line(path, numbers, sizeof(numbers)) ||
+		sscanf(numbers, "%u:%u", &a, &b) != 2 || !is_used(a, b, inner, sizeof(inner)))
+		return false;
+	(void)snprintf(words, size, "in use: the whole disk is %s", inner);
+	return true;
 }
 
 static bool has_loop_device(const struct member *member, char *words, size_t size)
@@ -184,20 +231,31 @@ static bool has_loop_device(const struct member *member, char *words, size_t siz
 bool holder_of_device(const struct member *member, char *words, size_t size)
 {
 	if (!member->is_block)
-		return has_loop_device(member, words, size);
+		return has_loop_device(member, words, size) || is_swap(0, member, words, size);
 	return is_used(member->major, member->minor, words, size) ||
-	       partition_is_used(member, words, size);
+	       partition_is_used(member, words, size) || disk_is_used(member, words, size);
 }
 
-static bool has_it_open(const char *process, const struct member *member)
+/* A descriptor with a lock: a "lock:" line in its fdinfo (man 5 proc). */
+static bool has_lock(const char *process, const char *descriptor)
+{
+	char path[PATH_MAX], content[2048];
+
+	(void)snprintf(path, sizeof(path), "/proc/%s/fdinfo/%s", process, descriptor);
+	return read_line(path, content, sizeof(content)) && strstr(content, "\nlock:") != NULL;
+}
+
+/* How closely the process has the member: 0 not at all, 1 open, 2 locked. */
+static int grip(const char *process, const struct member *member)
 {
 	char path[PATH_MAX];
 	_cleanup_dir_ DIR *dir = NULL;
 	struct dirent *entry;
+	int found = 0;
 
 	(void)snprintf(path, sizeof(path), "/proc/%s/fd", process);
 	dir = opendir(path); /* another user's process: not ours to see */
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+	while (dir != NULL && found < 2 && (entry = readdir(dir)) != NULL) {
 		struct stat attributes;
 
 		if (entry->d_name[0] == '.' ||
@@ -207,28 +265,43 @@ static bool has_it_open(const char *process, const struct member *member)
 					       attributes.st_rdev == member->device
 				     : attributes.st_dev == member->device &&
 					       attributes.st_ino == member->inode)
-			return true;
+			found = has_lock(process, entry->d_name) ? 2 : 1;
 	}
-	return false;
+	return found;
+}
+
+/* An array's process is called "strake:NAME", cut at 15 bytes as the kernel does. */
+static void describe(const char *process, char *words, size_t size)
+{
+	char path[PATH_MAX], name[256];
+
+	(void)snprintf(path, sizeof(path), "/proc/%s/comm", process);
+	if (!read_line(path, name, sizeof(name)))
+		(void)snprintf(words, size, "process %s", process);
+	else if (strncmp(name, "strake:", 7) == 0)
+		(void)snprintf(words, size, "the running array %s%s (process %s)", name + 7,
+			strlen(name) == 15 ? "…" : "", process);
+	else
+		(void)snprintf(words, size, "process %s (%s)", process, name);
 }
 
 bool holder_process(const struct member *member, char *words, size_t size)
 {
 	_cleanup_dir_ DIR *dir = opendir("/proc");
 	struct dirent *entry;
+	int best = 0;
 
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		char path[PATH_MAX], name[256];
+	while (dir != NULL && best < 2 && (entry = readdir(dir)) != NULL) {
+		int found;
 
 		if (!isdigit((unsigned char)entry->d_name[0]) ||
-			strtol(entry->d_name, NULL, 10) == getpid() ||
-			!has_it_open(entry->d_name, member))
+			strtol(entry->d_name, NULL, 10) == getpid())
 			continue;
-		(void)snprintf(path, sizeof(path), "/proc/%s/comm", entry->d_name);
-		if (!read_line(path, name, sizeof(name)))
-			(void)snprintf(name, sizeof(name), "?");
-		(void)snprintf(words, size, "process %s (%s)", entry->d_name, name);
-		return true;
+		found = grip(entry->d_name, member);
+		if (found > best) {
+			best = found;
+			describe(entry->d_name, words, size);
+		}
 	}
-	return false;
+	return best > 0;
 }

@@ -32,6 +32,8 @@ struct backend {
 	 */
 	int (*wait)(struct reactor *reactor, bool submit, uint64_t wait_ns);
 	void (*watch_changed)(struct reactor *reactor, unsigned index);
+	/* Make a wait() of another thread return, so that it looks at the timers again. */
+	void (*wake)(struct reactor *reactor);
 };
 
 struct watch_entry {
@@ -51,6 +53,7 @@ struct reactor {
 	struct world_timer *timers; /* rising due_ns */
 	/* First timer's due time for reactor_wait(), which runs without the owner's lock. */
 	uint64_t next_due_ns;
+	bool waiting; /* a thread is in reactor_wait(); atomic, like next_due_ns */
 	struct watch_entry watches[WATCHES_MAX];
 	struct bounce *bounce;
 	const void *zeros; /* REACTOR_ZEROS_BYTES of zeros, aligned */
@@ -63,6 +66,10 @@ extern const struct backend backend_uring;
 extern const struct backend backend_sync;
 
 uint64_t reactor_now_ns(void);
+/* Did fallocate say that the member cannot, not that it failed? */
+bool reactor_is_unsupported(int error);
+/* Remember it, where the answer does not depend on the range (-EINVAL may). */
+bool reactor_is_lasting(int error);
 
 /* transfer.c: where an I/O goes on after @io->progress_bytes. */
 

@@ -3,7 +3,8 @@
  * Members. Block devices are taken with O_EXCL, which mount, swap, md and device mapper respect and
  * use themselves. Files are taken with flock(2): it works on descriptors opened read-only, stays
  * with the open file across fork(), and vanishes with the last process that has it. Read-only users
- * share a file; a writer has it alone.
+ * share a file; a writer has it alone. Locks of fcntl(2), which qemu-system and qemu-nbd hold over
+ * their images, are looked for as well; flock(2) does not meet them.
  */
 #include "io/member.h"
 
@@ -11,18 +12,23 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "io/holder.h"
 #include "util/cleanup.h"
 #include "util/rounding.h"
 
+#define RELEASE_WAIT_MS 2000
+#define RELEASE_POLL_MS 20
 #define SECTOR_BYTES 512u
 #define PAGE_BYTES 4096u
 
@@ -54,7 +60,7 @@ static int check_kind(const char *path, const struct stat *attributes, struct fa
 		"%s: is neither a block device nor a regular file; name one of these", path);
 }
 
-static int refuse_open(const char *path, int error, struct fault *fault)
+static int refuse_open(const char *path, bool readonly, int error, struct fault *fault)
 {
 	switch (error) {
 	case -ENOENT:
@@ -62,15 +68,24 @@ static int refuse_open(const char *path, int error, struct fault *fault)
 	case -EACCES:
 	case -EPERM:
 		return fault_set(fault, error,
-			"%s: %s; run as its owner or as root, or open it with --readonly", path,
-			strerror(-error));
+			"%s: %s; run as its owner or as root%s", path, strerror(-error),
+			readonly ? "" : ", or open it with --readonly");
 	case -EROFS:
-		return fault_set(fault, error, "%s: read-only; use --readonly", path);
+		return fault_set(fault, error,
+			"%s: cannot be opened for writing: %s; use --readonly", path,
+			strerror(-error));
+	case -ENXIO:
+	case -ENOMEDIUM:
+		return fault_set(fault, error,
+			"%s: %s: no device stands behind the name; check that it is plugged in",
+			path, strerror(-error));
 	case -ENAMETOOLONG:
-		return fault_set(fault, error, "%.120s…: the name is too long (%zu bytes)", path,
-			strlen(path));
+		return fault_set(fault, error,
+			"%.120s…: the name is too long (%zu bytes); name it from a folder nearer to it",
+			path, strlen(path));
 	default:
-		return fault_set(fault, error, "%s: cannot be opened: %s", path, strerror(-error));
+		return fault_set(fault, error, "%s: cannot be opened: %s; check the name", path,
+			strerror(-error));
 	}
 }
 
@@ -82,14 +97,12 @@ static int refuse_busy(const struct member *member, struct fault *fault)
 		return fault_set(fault, -EBUSY, "%s: is %s; release it first", member->path, words);
 	if (holder_process(member, words, sizeof(words)))
 		return fault_set(fault, -EBUSY,
-			"%s: is in use by %s; stop that first (a running array: strake stop)",
-			member->path, words);
+			"%s: is in use by %s; stop that first", member->path, words);
 	return fault_set(fault, -EBUSY,
 		"%s: is in use by another process or by the kernel; release it first",
 		member->path);
 }
 
-/* O_EXCL may be refused by a holder that is gone a moment later; that is for the user to see. */
 static int open_device(struct member *member, unsigned flags, struct fault *fault)
 {
 	int mode = (flags & MEMBER_READONLY ? O_RDONLY : O_RDWR) | O_CLOEXEC;
@@ -101,7 +114,18 @@ static int open_device(struct member *member, unsigned flags, struct fault *faul
 		return 0;
 	if (errno == EBUSY)
 		return refuse_busy(member, fault);
-	return refuse_open(member->path, -errno, fault);
+	return refuse_open(member->path, member->readonly, -errno, fault);
+}
+
+/*
+ * Has another program a lock of fcntl(2) that a lock of ours would meet? Asking works on any
+ * descriptor. A file system that knows no such locks has none.
+ */
+static bool is_record_locked(const struct member *member)
+{
+	struct flock lock = {.l_type = member->readonly ? F_RDLCK : F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(member->fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
 static int take_exclusively(const struct member *member, struct fault *fault)
@@ -113,11 +137,46 @@ static int take_exclusively(const struct member *member, struct fault *fault)
 		return refuse_busy(member, fault);
 	if (member->is_block)
 		return 0;
+	if (is_record_locked(member))
+		return refuse_busy(member, fault);
 	if (flock(member->fd, (member->readonly ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0)
 		return 0;
 	if (errno == EWOULDBLOCK)
 		return refuse_busy(member, fault);
 	return fault_set(fault, -errno, "%s: cannot be locked: %s", member->path, strerror(errno));
+}
+
+static bool is_held_by_nobody_known(const struct member *member)
+{
+	char words[PATH_MAX + 64];
+
+	return !holder_of_device(member, words, sizeof(words)) &&
+		!holder_process(member, words, sizeof(words));
+}
+
+/*
+ * The kernel frees the io_uring of a process some time after the process is gone, and with it the
+ * hold on its members. So a hold that nobody can be named for is given a moment to go away.
+ */
+static int open_and_take(struct member *member, unsigned flags, struct fault *fault)
+{
+	const struct timespec pause = { .tv_nsec = RELEASE_POLL_MS * 1000000L };
+	unsigned waited_ms = 0;
+	int r;
+
+	for (;;) {
+		r = open_device(member, flags, fault);
+		if (r == 0 && (flags & MEMBER_EXCLUSIVE))
+			r = take_exclusively(member, fault);
+		if (r != -EBUSY || waited_ms >= RELEASE_WAIT_MS ||
+			!is_held_by_nobody_known(member))
+			return r;
+		if (member->fd >= 0)
+			close(member->fd);
+		member->fd = -1;
+		(void)nanosleep(&pause, NULL); /* woken early, we look early */
+		waited_ms += RELEASE_POLL_MS;
+	}
 }
 
 static int measure(struct member *member, struct fault *fault)
@@ -126,7 +185,12 @@ static int measure(struct member *member, struct fault *fault)
 	struct stat attributes;
 
 	if (fstat(member->fd, &attributes) < 0)
-		return refuse_open(member->path, -errno, fault);
+		return refuse_open(member->path, member->readonly, -errno, fault);
+	if (member->device != (member->is_block ? attributes.st_rdev : attributes.st_dev) ||
+		(!member->is_block && member->inode != attributes.st_ino))
+		return fault_set(fault, -ESTALE,
+			"%s: another file took this name while it was opened; try again",
+			member->path);
 	if (!member->is_block) {
 		member->size_bytes = (uint64_t)attributes.st_size;
 		member->logical_block_bytes = SECTOR_BYTES;
@@ -163,22 +227,45 @@ static int direct_alignment(const struct member *member, uint32_t *ret_memory_al
 			       : -EOPNOTSUPP;
 	}
 #endif
-	/* Kernels before 6.1 do not tell; block devices of 512 bytes take sectors, files may not.
-	 */
+	/* Kernels before 6.1 do not tell, nor do all file systems: try_direct() tries it out. */
 	*ret_memory_align = SECTOR_BYTES;
-	return member->is_block ? 0 : -EOPNOTSUPP;
+	return 0;
 }
 
+/* tmpfs takes O_DIRECT and copies all the same: alignment and bounce buffers would be for nothing. */
+static bool is_memory(const struct member *member)
+{
+	struct statfs system;
+
+	return !member->is_block && fstatfs(member->fd, &system) == 0 &&
+	       system.f_type == TMPFS_MAGIC;
+}
+
+/* Does one sector, at an offset and an address that are sectors and nothing more, come through? */
+static bool takes_sectors(const struct member *member)
+{
+	_cleanup_free_ char *buffer = aligned_alloc(4096, 4096);
+
+	return buffer != NULL && pread(member->fd, buffer + SECTOR_BYTES, SECTOR_BYTES,
+					 SECTOR_BYTES) == SECTOR_BYTES;
+}
+
+/* Only whole sectors can be moved directly: a file with an odd tail is left to the page cache. */
 static void try_direct(struct member *member)
 {
 	uint32_t align;
 	int flags = fcntl(member->fd, F_GETFL);
 
-	member->memory_align = 1;
-	if (flags < 0 || direct_alignment(member, &align) < 0)
+	if (flags < 0 || member->size_bytes < 2 * SECTOR_BYTES ||
+		member->size_bytes % SECTOR_BYTES != 0 || is_memory(member) ||
+		direct_alignment(member, &align) < 0)
 		return;
 	if (fcntl(member->fd, F_SETFL, flags | O_DIRECT) < 0)
 		return;
+	if (!takes_sectors(member)) {
+		(void)fcntl(member->fd, F_SETFL, flags); /* as it was a moment ago */
+		return;
+	}
 	member->direct = true;
 	member->memory_align = align;
 }
@@ -215,16 +302,14 @@ int member_open(const char *path, unsigned flags, struct member **ret, struct fa
 	int r;
 
 	if (stat(path, &attributes) < 0)
-		return refuse_open(path, -errno, fault);
+		return refuse_open(path, flags & MEMBER_READONLY, -errno, fault);
 	r = check_kind(path, &attributes, fault);
 	if (r < 0)
 		return r;
 	member = member_new(path, flags, &attributes);
 	if (member == NULL)
 		return fault_set(fault, -ENOMEM, "%s: no memory to open it", path);
-	r = open_device(member, flags, fault);
-	if (r == 0 && (flags & MEMBER_EXCLUSIVE))
-		r = take_exclusively(member, fault);
+	r = open_and_take(member, flags, fault);
 	if (r == 0)
 		r = measure(member, fault);
 	if (r < 0)
@@ -287,18 +372,10 @@ static int write_all(int fd, uint64_t offset, const char *buffer, size_t length)
 	return 0;
 }
 
-/* The pages that the range touches, cut at the member's end (whole sectors at least). */
+/* The pages that the range touches, cut at the member's end (no odd tail if it is direct). */
 static int read_pages(const struct member *member, uint64_t start, char *pages, size_t length)
 {
-	size_t inside = min_u64(length, member->size_bytes - start);
-	size_t sectors = round_down(inside, SECTOR_BYTES);
-	int r;
-
-	memset(pages, 0, length);
-	r = read_all(member->fd, start, pages, sectors);
-	if (r < 0 || sectors == inside || member->direct)
-		return r; /* a file's odd tail cannot be read directly; nothing of ours is there */
-	return read_all(member->fd, start + sectors, pages + sectors, inside - sectors);
+	return read_all(member->fd, start, pages, min_u64(length, member->size_bytes - start));
 }
 
 int member_read(const struct member *member, uint64_t offset, void *buffer, size_t length)
@@ -337,13 +414,14 @@ int member_write(const struct member *member, uint64_t offset, const void *buffe
 	pages = page_buffer(offset, length, &start, &page_bytes);
 	if (pages == NULL)
 		return -ENOMEM;
-	/* Only the sectors that change are written; their unchanged bytes are read before. */
-	r = read_pages(member, start, pages, page_bytes);
+	/* Only the blocks that change are written. Their other bytes are read before, but not if
+	 * there are none: a block that cannot be read may still be overwritten. */
+	first = round_down(offset, member->logical_block_bytes);
+	last = min_u64(round_up(end, member->logical_block_bytes), member->size_bytes);
+	r = first == offset && last == end ? 0 : read_pages(member, start, pages, page_bytes);
 	if (r < 0)
 		return r;
 	memcpy(pages + (offset - start), buffer, length);
-	first = round_down(offset, member->logical_block_bytes);
-	last = min_u64(round_up(end, member->logical_block_bytes), member->size_bytes);
 	return write_all(member->fd, first, pages + (first - start), last - first);
 }
 

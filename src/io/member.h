@@ -4,8 +4,8 @@
 
 /*
  * A member as the operating system knows it: a block device or a regular file, opened, measured
- * and, if asked, taken exclusively (O_EXCL for block devices, an open-file-description lock over
- * the whole file for files). Opening never writes.
+ * and, if asked, taken exclusively (O_EXCL for block devices, flock(2) for files: shared for
+ * MEMBER_READONLY, else alone). Opening never writes.
  */
 
 #include <stdbool.h>

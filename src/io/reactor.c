@@ -5,12 +5,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "io/internal.h"
 #include "util/rounding.h"
+
+#define EXPIRIES_MAX 64u
 
 uint64_t reactor_now_ns(void)
 {
@@ -51,7 +53,17 @@ static void publish_next_due(struct reactor *reactor)
 {
 	uint64_t due = reactor->timers != NULL ? reactor->timers->due_ns : UINT64_MAX;
 
-	__atomic_store_n(&reactor->next_due_ns, due, __ATOMIC_RELAXED);
+	__atomic_store_n(&reactor->next_due_ns, due, __ATOMIC_SEQ_CST);
+}
+
+bool reactor_is_unsupported(int error)
+{
+	return error == -EOPNOTSUPP || error == -EINVAL || error == -ENODEV;
+}
+
+bool reactor_is_lasting(int error)
+{
+	return error == -EOPNOTSUPP || error == -ENODEV;
 }
 
 static void timer_cancel(struct world *world, struct world_timer *timer)
@@ -81,6 +93,10 @@ static void timer_arm(struct world *world, struct world_timer *timer, uint64_t d
 	timer->armed = 1;
 	*at = timer;
 	publish_next_due(reactor);
+	/* The waiting thread set its flag before it looked for the next due time, as we look now in
+	 * the opposite order: one of us sees the other. */
+	if (reactor->timers == timer && __atomic_load_n(&reactor->waiting, __ATOMIC_SEQ_CST))
+		reactor->backend->wake(reactor);
 }
 
 static void random_bytes(struct world *world, void *buffer, size_t length)
@@ -116,16 +132,16 @@ static const struct world_ops sync_ops = WORLD_OPS("sync");
 
 static int take_memory(struct reactor *reactor)
 {
-	void *zeros = aligned_alloc(4096, REACTOR_ZEROS_BYTES);
+	/* Mapped and never written: reading it costs no memory but the kernel's one zero page. */
+	void *zeros = mmap(NULL, REACTOR_ZEROS_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (zeros == NULL)
+	if (zeros == MAP_FAILED)
 		return -ENOMEM;
-	memset(zeros, 0, REACTOR_ZEROS_BYTES);
 	reactor->zeros = zeros;
 	reactor->limits = calloc(reactor->member_count + 1, sizeof(*reactor->limits));
 	if (reactor->limits == NULL)
 		return -ENOMEM;
-	reactor->memory_bytes = sizeof(*reactor) + REACTOR_ZEROS_BYTES +
+	reactor->memory_bytes = sizeof(*reactor) +
 				(reactor->member_count + 1) * sizeof(*reactor->limits);
 	return bounce_new(&reactor->bounce, &reactor->memory_bytes);
 }
@@ -137,7 +153,7 @@ static int start_backend(struct reactor *reactor, bool sync, struct fault *fault
 	if (!sync) {
 		reactor->backend = &backend_uring;
 		reactor->world.ops = &uring_ops;
-		r = backend_uring.start(reactor, fault);
+		r = backend_uring.start(reactor, NULL);
 		if (r == 0)
 			return 0;
 	}
@@ -180,7 +196,8 @@ void reactor_free(struct reactor *reactor)
 		reactor->backend->stop(reactor);
 	bounce_free(reactor->bounce);
 	free(reactor->limits);
-	free((void *)reactor->zeros);
+	if (reactor->zeros != NULL)
+		munmap((void *)reactor->zeros, REACTOR_ZEROS_BYTES);
 	free(reactor);
 }
 
@@ -224,6 +241,7 @@ void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch)
 	reactor->backend->watch_changed(reactor, (unsigned)watch->state);
 }
 
+/* At most EXPIRIES_MAX, or a timer that arms itself for now would keep all else from running. */
 static unsigned expire_timers(struct reactor *reactor)
 {
 	unsigned count = 0;
@@ -232,7 +250,7 @@ static unsigned expire_timers(struct reactor *reactor)
 	if (reactor->timers == NULL)
 		return 0;
 	now = reactor_now_ns();
-	while (reactor->timers != NULL && reactor->timers->due_ns <= now) {
+	while (count < EXPIRIES_MAX && reactor->timers != NULL && reactor->timers->due_ns <= now) {
 		struct world_timer *timer = reactor->timers;
 
 		timer_cancel(&reactor->world, timer);
@@ -244,7 +262,7 @@ static unsigned expire_timers(struct reactor *reactor)
 
 static uint64_t until_timer(struct reactor *reactor, uint64_t wait_ns)
 {
-	uint64_t due = __atomic_load_n(&reactor->next_due_ns, __ATOMIC_RELAXED);
+	uint64_t due = __atomic_load_n(&reactor->next_due_ns, __ATOMIC_SEQ_CST);
 	uint64_t now;
 
 	if (due == UINT64_MAX)
@@ -255,7 +273,12 @@ static uint64_t until_timer(struct reactor *reactor, uint64_t wait_ns)
 
 int reactor_wait(struct reactor *reactor, uint64_t wait_ns)
 {
-	return reactor->backend->wait(reactor, false, until_timer(reactor, wait_ns));
+	int r;
+
+	__atomic_store_n(&reactor->waiting, true, __ATOMIC_SEQ_CST);
+	r = reactor->backend->wait(reactor, false, until_timer(reactor, wait_ns));
+	__atomic_store_n(&reactor->waiting, false, __ATOMIC_SEQ_CST);
+	return r;
 }
 
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns)

@@ -18,7 +18,6 @@
 struct sync {
 	struct world_io *first, **last;
 	unsigned queued; /* read by a waiting thread without the owner's lock */
-	bool waiting;    /* a thread is in sync_wait(): kick() has to wake it */
 	int wake_fd;
 	void *bounce;
 };
@@ -33,16 +32,22 @@ static void sync_submit(struct reactor *reactor, struct world_io *io)
 	__atomic_add_fetch(&sync->queued, 1, __ATOMIC_SEQ_CST);
 }
 
-static void sync_kick(struct reactor *reactor)
+static void sync_wake(struct reactor *reactor)
 {
 	struct sync *sync = reactor->data;
 	uint64_t one = 1;
 
-	if (__atomic_load_n(&sync->queued, __ATOMIC_SEQ_CST) == 0 ||
-		!__atomic_load_n(&sync->waiting, __ATOMIC_SEQ_CST))
-		return;
 	while (write(sync->wake_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
+}
+
+static void sync_kick(struct reactor *reactor)
+{
+	struct sync *sync = reactor->data;
+
+	if (__atomic_load_n(&sync->queued, __ATOMIC_SEQ_CST) > 0 &&
+		__atomic_load_n(&reactor->waiting, __ATOMIC_SEQ_CST))
+		sync_wake(reactor);
 }
 
 static ssize_t move(
@@ -124,11 +129,6 @@ static int allocate(const struct world_io *io, int fd, int mode)
 	return r < 0 ? -errno : 0;
 }
 
-static bool is_unsupported(int error)
-{
-	return error == -EOPNOTSUPP || error == -EINVAL || error == -ENODEV;
-}
-
 static int write_zeros(struct reactor *reactor, struct world_io *io, int fd)
 {
 	for (uint64_t done = 0; done < io->length_bytes;) {
@@ -150,13 +150,13 @@ static int zero(struct reactor *reactor, struct world_io *io, int fd)
 
 	if ((io->flags & WORLD_MAY_UNMAP) && !limits->no_punch_hole) {
 		r = allocate(io, fd, FALLOC_FL_PUNCH_HOLE);
-		limits->no_punch_hole = is_unsupported(r);
+		limits->no_punch_hole = reactor_is_lasting(r);
 	}
-	if (is_unsupported(r) && !limits->no_zero_range) {
+	if (reactor_is_unsupported(r) && !limits->no_zero_range) {
 		r = allocate(io, fd, FALLOC_FL_ZERO_RANGE);
-		limits->no_zero_range = is_unsupported(r);
+		limits->no_zero_range = reactor_is_lasting(r);
 	}
-	if (is_unsupported(r))
+	if (reactor_is_unsupported(r))
 		return write_zeros(reactor, io, fd);
 	return r == 0 && (io->flags & WORLD_FUA) ? flush(fd) : r;
 }
@@ -174,7 +174,7 @@ static int perform(struct reactor *reactor, struct world_io *io)
 		return flush(fd);
 	case WORLD_DISCARD:
 		r = allocate(io, fd, FALLOC_FL_PUNCH_HOLE);
-		if (is_unsupported(r)) /* advice that the member does not take */
+		if (reactor_is_unsupported(r)) /* advice that the member does not take */
 			return 0;
 		return r == 0 && (io->flags & WORLD_FUA) ? flush(fd) : r;
 	case WORLD_ZERO:
@@ -259,12 +259,10 @@ static int sync_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 
 	(void)submit; /* nothing is gathered elsewhere */
 	fds[count++] = (struct pollfd){.fd = sync->wake_fd, .events = POLLIN};
-	/* Flag first, then look: a kick() in between sees the flag. */
-	__atomic_store_n(&sync->waiting, true, __ATOMIC_SEQ_CST);
+	/* reactor_wait() set its flag before this look: a kick() in between sees the flag. */
 	if (__atomic_load_n(&sync->queued, __ATOMIC_SEQ_CST) == 0)
 		r = ppoll(fds, count, wait_ns == UINT64_MAX ? NULL : &limit, NULL);
 	r = r < 0 ? -errno : 0;
-	__atomic_store_n(&sync->waiting, false, __ATOMIC_SEQ_CST);
 	if (read(sync->wake_fd, &value, sizeof(value)) < 0 && errno != EAGAIN && errno != EINTR)
 		return -errno;
 	return r;
@@ -272,8 +270,9 @@ static int sync_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 
 static void sync_watch_changed(struct reactor *reactor, unsigned index)
 {
-	(void)reactor;
-	(void)index; /* the list is gathered anew for each poll */
+	(void)index; /* the list is gathered anew for each poll, the next time round */
+	if (__atomic_load_n(&reactor->waiting, __ATOMIC_SEQ_CST))
+		sync_wake(reactor);
 }
 
 static void sync_stop(struct reactor *reactor)
@@ -315,4 +314,5 @@ const struct backend backend_sync = {
 	.deliver = sync_deliver,
 	.wait = sync_wait,
 	.watch_changed = sync_watch_changed,
+	.wake = sync_wake,
 };

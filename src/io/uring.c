@@ -23,7 +23,7 @@
 
 /* user_data of a watch's poll request: odd, so never an I/O's address. */
 #define WATCH_BIT 1u
-#define WATCH_IGNORED UINT64_MAX
+#define NOTHING UINT64_MAX /* user_data of requests whose completion says nothing */
 
 enum stage {
 	STAGE_TRANSFER, /* straight from and to the caller's buffers */
@@ -249,26 +249,29 @@ static void transferred(struct reactor *reactor, struct world_io *io, unsigned m
 		step(reactor, io);
 }
 
-static bool is_unsupported(int error)
+/* The member does not know this way to zero: remember that and try the next one. */
+static void zero_otherwise(struct reactor *reactor, struct world_io *io, int error)
 {
-	return error == -EOPNOTSUPP || error == -EINVAL || error == -ENODEV;
+	struct member_limits *limits = &reactor->limits[io->member];
+
+	if (io->stage == STAGE_PUNCH) {
+		limits->no_punch_hole |= reactor_is_lasting(error);
+		io->stage = limits->no_zero_range ? STAGE_ZEROS : STAGE_RANGE;
+	} else {
+		limits->no_zero_range |= reactor_is_lasting(error);
+		io->stage = STAGE_ZEROS;
+	}
+	step(reactor, io);
 }
 
 static void fallocated(struct reactor *reactor, struct world_io *io, int result)
 {
-	struct member_limits *limits = &reactor->limits[io->member];
-
-	if (result < 0 && !is_unsupported(result)) {
+	if (result < 0 && !reactor_is_unsupported(result)) {
 		finish(reactor, io, result);
 	} else if (result < 0 && io->op == WORLD_DISCARD) {
 		finish(reactor, io, 0); /* advice that the member does not take */
 	} else if (result < 0) {
-		if (io->stage == STAGE_PUNCH)
-			limits->no_punch_hole = true;
-		else
-			limits->no_zero_range = true;
-		io->stage = zero_stage(reactor, io);
-		step(reactor, io);
+		zero_otherwise(reactor, io, result);
 	} else if (io->flags & WORLD_FUA) {
 		io->stage = STAGE_SYNC;
 		step(reactor, io);
@@ -344,11 +347,13 @@ static void uring_watch_changed(struct reactor *reactor, unsigned index)
 
 	if (entry->watch != NULL) {
 		watch_pending(uring, index);
+		if (__atomic_load_n(&reactor->waiting, __ATOMIC_SEQ_CST))
+			reactor->backend->kick(reactor); /* or it would not wait for this one */
 	} else if (entry->armed) {
 		struct io_uring_sqe *sqe = get_sqe(uring);
 
 		io_uring_prep_poll_remove(sqe, watch_data(reactor, index));
-		sqe->user_data = WATCH_IGNORED;
+		sqe->user_data = NOTHING;
 	}
 }
 
@@ -356,13 +361,18 @@ static void deliver_watch(struct reactor *reactor, uint64_t data, int result)
 {
 	unsigned index = (unsigned)(data & UINT32_MAX) >> 1;
 	struct watch_entry *entry = &reactor->watches[index];
+	unsigned generation = (unsigned)(data >> 32);
 
 	entry->armed = false; /* an entry is not used again while it is armed */
-	if (entry->watch == NULL || (unsigned)(data >> 32) != entry->generation)
+	if (entry->watch == NULL || generation != entry->generation)
 		return;
-	watch_pending(reactor->data, index);
+	if (result == -EBADF) /* as poll(2) would say it; else the owner never learns */
+		result = POLLNVAL;
 	if (result > 0)
 		entry->watch->ready(entry->watch, (short)result);
+	/* Only now: armed earlier, it would tell again what the callback was about to take. */
+	if (entry->watch != NULL && generation == entry->generation)
+		watch_pending(reactor->data, index);
 }
 
 static unsigned reap(struct reactor *reactor)
@@ -384,7 +394,7 @@ static unsigned reap(struct reactor *reactor)
 	for (unsigned i = 0; i < count; i++) {
 		if (i + 1 < count && !(done[i + 1].data & WATCH_BIT))
 			__builtin_prefetch((void *)done[i + 1].data);
-		if (done[i].data == WATCH_IGNORED)
+		if (done[i].data == NOTHING)
 			continue;
 		if (done[i].data & WATCH_BIT)
 			deliver_watch(reactor, done[i].data, done[i].result);
@@ -411,14 +421,23 @@ static void uring_kick(struct reactor *reactor)
 	struct uring *uring = reactor->data;
 	int r;
 
+	arm_watches(reactor);
 	while (io_uring_sq_ready(&uring->ring) > 0) {
 		r = io_uring_submit(&uring->ring);
-		if (r == -EINTR)
-			continue;
-		if (r < 0) /* -EAGAIN, -EBUSY: the kernel is short of memory; the next call retries
-			    */
+		/* -EAGAIN, -EBUSY: the kernel is short of memory; the next call tries again. */
+		if (r <= 0 && r != -EINTR)
 			break;
 	}
+}
+
+static void uring_wake(struct reactor *reactor)
+{
+	struct uring *uring = reactor->data;
+	struct io_uring_sqe *sqe = get_sqe(uring);
+
+	io_uring_prep_nop(sqe);
+	sqe->user_data = NOTHING;
+	uring_kick(reactor);
 }
 
 static int uring_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
@@ -473,11 +492,14 @@ static int uring_start(struct reactor *reactor, struct fault *fault)
 		free(uring);
 		return fault_set(fault, r, "io_uring: %s", strerror(-r));
 	}
-	r = register_members(reactor, uring);
+	/* Without it (before Linux 5.11) a wait with a time limit would need the submission queue. */
+	r = uring->ring.features & IORING_FEAT_EXT_ARG ? 0 : -EOPNOTSUPP;
+	if (r == 0)
+		r = register_members(reactor, uring);
 	if (r < 0) {
 		io_uring_queue_exit(&uring->ring);
 		free(uring);
-		return fault_set(fault, r, "io_uring: registering the members: %s", strerror(-r));
+		return fault_set(fault, r, "io_uring: setting up the ring: %s", strerror(-r));
 	}
 	reactor->data = uring;
 	reactor->memory_bytes += sizeof(*uring) + uring->ring.sq.ring_sz +
@@ -505,4 +527,5 @@ const struct backend backend_uring = {
 	.deliver = uring_deliver,
 	.wait = uring_wait,
 	.watch_changed = uring_watch_changed,
+	.wake = uring_wake,
 };
