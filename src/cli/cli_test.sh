@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The commands that need no running array, on sparse files. usage: cli_test.sh STRAKE
 set -u
-strake=$1
+strake=$(realpath "$1") || exit 1
 work=$(mktemp -d "${TMPDIR:-/tmp}/strake-cli.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
