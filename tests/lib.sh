@@ -17,6 +17,7 @@ BUILD=$(realpath "${BUILD:-$TESTS/../build}")
 STRAKE=$(realpath "${STRAKE:-$BUILD/strake}")
 PATTERN=$(realpath "${PATTERN:-$BUILD/tests/pattern}")
 SUPEREDIT=$(realpath "${SUPEREDIT:-$BUILD/tests/superedit}")
+[ -x "$STRAKE" ] || { echo "not ok - the program, $STRAKE, is not built" && exit 1; }
 T=$(mktemp -d "${TMPDIR:-/tmp}/strake-test.XXXXXX") || exit 1
 STRAKE_RUNTIME_DIR=$T/run
 export STRAKE_RUNTIME_DIR
@@ -190,7 +191,7 @@ runs() {
 # How a message tells what to do next. Wide on purpose: it is about there being such words at all.
 NEXT_STEP='use |try |give |check |stop |unmount|umount|choose |remove |install |name |make |add |set '
 NEXT_STEP="$NEXT_STEP|run |free |say |see |list |load |wait |only |must |need|--[a-z]|mount |detach|write "
-NEXT_STEP="$NEXT_STEP|pass |create |start |select |pick |chmod|rename|shorten"
+NEXT_STEP="$NEXT_STEP|release |end |pass |create |start |select |pick |chmod|rename|shorten"
 
 # refused WHAT CODES [WORDS…] -- ARGUMENT…: strake must exit with one of CODES; what it says on
 # standard error must start with its name and hold each of WORDS (extended regular expressions,
@@ -275,11 +276,13 @@ super_at() {
 	esac
 }
 
-# Nothing of array $1 may be left: socket, file, mount, process, link.
+# Nothing of array $1 may be left: socket, file, mount, loop, link; and the process ends.
 nothing_left() {
-	[ ! -e "$STRAKE_RUNTIME_DIR/$1.sock" ] && [ ! -e "$STRAKE_RUNTIME_DIR/$1" ] &&
-		[ -z "$(our_mounts)" ] && until_true 5 no_daemons && [ -z "$(our_loops)" ] &&
-		[ ! -L "/dev/$1" ] && [ ! -L "/dev/md/$1" ]
+	left=$(ls -d "$STRAKE_RUNTIME_DIR/$1.sock" "$STRAKE_RUNTIME_DIR/$1" "/dev/$1" "/dev/md/$1" 2>/dev/null
+		our_mounts
+		our_loops)
+	until_true 5 no_daemons || left="$left processes: $(our_daemons)"
+	[ -z "$left" ] || { echo "left: $left" && return 1; }
 }
 
 no_daemons() {

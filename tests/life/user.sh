@@ -58,6 +58,7 @@ snap d0 d1
 refused "a member that the user may not read" 1 'd1' 'permission denied' -- \
 	assemble md0 --export=fuse d0 d1
 same "a member that the user may not read"
+chown nobody d1
 unset XDG_RUNTIME_DIR
 refused "no XDG_RUNTIME_DIR" 1 'XDG_RUNTIME_DIR' -- assemble md0 --export=fuse d0 d1
 finish

@@ -175,8 +175,10 @@ content_by_file() {
 	"$STRAKE" assemble md0 --readonly --export=fuse $(reversed_files) </dev/null || return 1
 	"$PATTERN" verify "$STRAKE_RUNTIME_DIR/md0" "$seed" &&
 		[ "$(stat -Lc %s "$STRAKE_RUNTIME_DIR/md0")" = "$(cat "results/$name.md.size")" ] &&
-		"$STRAKE" detail md0 >"results/$name.usmd.detail"
+		"$STRAKE" detail md0 >"results/$name.usmd.ro" &&
+		grep -q ' State : readonly $' "results/$name.usmd.ro"
 	content=$?
+	sed 's/ State : readonly $/ State : clean /' "results/$name.usmd.ro" >"results/$name.usmd.detail"
 	"$STRAKE" stop md0 </dev/null && return $content
 }
 
@@ -192,17 +194,18 @@ content_by_nbd() {
 # The fields of two superblocks, without what is random, a time, or follows from those.
 plain_examine() {
 	mdadm --examine "$1" | sed -E '1d; s/ +\(local to host .*\)//; /UUID :/d; /Time :/d; /Checksum :/d' |
-		awk '/Number +Major/ { table = 1 } table { $3 = $4 = ""; $NF = "" } { print }'
+		awk '/Number +Major/ { table = 1 } table { $3 = $4 = ""; sub(/sync .*/, "sync") } { print }'
 }
 
-# super_bytes FILE: its superblock, without set and device UUID, ctime, utime and checksum.
+# super_bytes FILE: its superblock, without set and device UUID, the seconds of ctime and utime, and
+# the checksum. md writes 512 bytes of it where there are up to 128 devices.
 super_bytes() {
 	case $metadata in
 	1.0) at=$(((($(stat -c %s "$1") / 512 - 16) & ~7) * 512)) ;;
 	1.1) at=0 ;;
 	1.2) at=4096 ;;
 	esac
-	for range in 0+16 32+32 72+96 184+8 200+16 220+3876; do
+	for range in 0+16 32+32 69+3 72+96 184+8 197+3 200+16 220+292; do
 		dd if="$1" bs=4096 iflag=skip_bytes,count_bytes skip=$((at + ${range%+*})) \
 			count="${range#*+}" status=none
 	done | od -Ax -tx1 -v
