@@ -283,11 +283,15 @@ int reactor_wait(struct reactor *reactor, uint64_t wait_ns)
 
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns)
 {
-	unsigned count = reactor->backend->deliver(reactor) + expire_timers(reactor);
+	unsigned count = reactor->backend->deliver(reactor);
+	unsigned expired = expire_timers(reactor);
 	int r;
 
-	if (!wait)
-		reactor->backend->kick(reactor); /* what the callbacks gathered */
+	/* What the callbacks gathered. Completions dry up if nothing is handed over, and then the
+	 * wait below does it with the same system call; a timer may be due for ever. */
+	if (!wait || expired > 0)
+		reactor->backend->kick(reactor);
+	count += expired;
 	if (count > 0 || !wait)
 		return (int)count;
 	r = reactor->backend->wait(reactor, true, until_timer(reactor, wait_ns));

@@ -48,7 +48,8 @@ int reactor_watch_add(struct reactor *reactor, struct reactor_watch *watch);
 void reactor_watch_remove(struct reactor *reactor, struct reactor_watch *watch);
 
 /*
- * Block until reactor_run() would have something to deliver, or @wait_ns have passed. May run on
+ * Block until reactor_run() would have something to deliver, or @wait_ns have passed; may return
+ * early, so ask reactor_run(). Timers and watches that come meanwhile are heeded. May run on
  * one thread, without any lock, while another submits I/O to the world under the owner's lock;
  * touches no state that submitting touches. reactor_run() itself must be called under that lock.
  */
