@@ -63,9 +63,9 @@ static int write_block(struct job *job, uint64_t at, size_t length)
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = job->stream ? write(job->fd, p + done, length - done)
-					: pwrite(job->fd, p + done, length - done,
-						  (off_t)(at + done));
+		ssize_t n = job->stream
+				    ? write(job->fd, p + done, length - done)
+				    : pwrite(job->fd, p + done, length - done, (off_t)(at + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
@@ -81,15 +81,16 @@ static int read_block(struct job *job, uint64_t at, size_t length)
 	size_t done = 0;
 
 	while (done < length) {
-		ssize_t n = job->stream ? read(job->fd, p + done, length - done)
-					: pread(job->fd, p + done, length - done,
-						  (off_t)(at + done));
+		ssize_t n = job->stream
+				    ? read(job->fd, p + done, length - done)
+				    : pread(job->fd, p + done, length - done, (off_t)(at + done));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return fail(job, "read", errno);
 		if (n == 0) {
-			fprintf(stderr, "pattern: %s: ends at byte %" PRIu64 ", %" PRIu64 " wanted\n",
+			fprintf(stderr,
+				"pattern: %s: ends at byte %" PRIu64 ", %" PRIu64 " wanted\n",
 				job->path, at + done, job->offset + job->length);
 			return 1;
 		}
@@ -131,7 +132,8 @@ static int run(struct job *job, bool verify)
 	if (!verify && fsync(job->fd) < 0 && !(job->stream && errno == EINVAL))
 		return fail(job, "fsync", errno);
 	if (verify && job->stream && read(job->fd, &more, 1) != 0) {
-		fprintf(stderr, "pattern: %s: more than %" PRIu64 " bytes\n", job->path, job->length);
+		fprintf(stderr, "pattern: %s: more than %" PRIu64 " bytes\n", job->path,
+			job->length);
 		return 1;
 	}
 	return 0;
@@ -176,8 +178,9 @@ int main(int argc, char **argv)
 	if (open_job(&job, verify, argc == 6) != 0)
 		return 1;
 	if (job.length == 0 || (job.offset | job.length) % SECTOR_BYTES != 0) {
-		fprintf(stderr, "pattern: %s: %" PRIu64 " bytes at %" PRIu64
-			": not whole sectors\n", job.path, job.length, job.offset);
+		fprintf(stderr,
+			"pattern: %s: %" PRIu64 " bytes at %" PRIu64 ": not whole sectors\n",
+			job.path, job.length, job.offset);
 		return 2;
 	}
 	return run(&job, verify);

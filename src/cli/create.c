@@ -173,7 +173,8 @@ static int fill_plan(const struct creation *creation, struct md_plan_options *pl
 		.layout_explicit = options->layout_text != NULL,
 		.uuid_given = options->uuid_given,
 		.now_seconds = (uint64_t)now.tv_sec,
-		.now_microseconds = (uint32_t)(now.tv_nsec / 1000),
+		/* md reads the high bits of the time as seconds too: 2106. mdadm writes none. */
+		.now_microseconds = 0,
 	};
 	memcpy(plan->set_uuid, options->uuid, 16);
 	return options->uuid_given ? 0 : random_bytes(plan->set_uuid, 16, creation->fault);

@@ -18,10 +18,10 @@ struct array_options {
 	const char *name; /* as runtime_name() gives it */
 	bool readonly;
 	enum array_export export;
-	const char *nbd_path;      /* ARRAY_EXPORT_NBD: Unix socket to listen on */
-	uint64_t readahead_bytes;  /* UINT64_MAX: two full stripes */
-	bool sync_io;              /* plain pread/pwrite */
-	bool persistent;           /* false for --build: there is no superblock */
+	const char *nbd_path;     /* ARRAY_EXPORT_NBD: Unix socket to listen on */
+	uint64_t readahead_bytes; /* UINT64_MAX: two full stripes */
+	bool sync_io;             /* plain pread/pwrite */
+	bool persistent;          /* false for --build: there is no superblock */
 };
 
 /*

@@ -17,8 +17,9 @@
 #define PR_SET_IO_FLUSHER 57
 #endif
 
-#define OOM_SCORE "-900" /* below ordinary programs, above "never": a leak must not kill the rest \
-			  */
+#define OOM_SCORE                                                                       \
+	"-900" /* below ordinary programs, above "never": a leak must not kill the rest \
+		*/
 
 int ready_send(int fd, const struct ready_message *message)
 {

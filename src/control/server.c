@@ -20,8 +20,9 @@
 #include "util/cleanup.h"
 
 #define REQUEST_BYTES_MAX (64u << 10)
-#define CLIENT_SECONDS_MAX 5 /* a client that says nothing may not keep the others waiting longer \
-			      */
+#define CLIENT_SECONDS_MAX                                                     \
+	5 /* a client that says nothing may not keep the others waiting longer \
+	   */
 
 struct control_server {
 	json_t *(*handle)(void *owner, json_t *request);

@@ -87,7 +87,9 @@ static int find_by_path(const char *path, json_t **ret, struct fault *fault)
 	int r;
 
 	if (realpath(path, place) == NULL)
-		return fault_set(fault, -errno, "cannot open %s: %s", path, strerror(errno));
+		return fault_set(fault, -errno,
+			"cannot open %s: %s; 'strake status' lists the running arrays", path,
+			strerror(errno));
 	r = running_all(&replies, fault);
 	if (r < 0)
 		return r;
@@ -114,8 +116,9 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 			return r;
 		runtime_link(name, link);
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
-			return fault_set(
-				fault, -ENOENT, "cannot open %s: %s", link, strerror(ENOENT));
+			return fault_set(fault, -ENOENT,
+				"cannot open %s: %s; 'strake status' lists the running arrays",
+				link, strerror(ENOENT));
 	}
 	return find_by_path(word, ret, fault);
 }

@@ -64,7 +64,11 @@ static int no_super(
 	if (options->form == SHOW_TEXT && member_read(member, 0, sector, sizeof(sector)) == 0 &&
 		examine_table(member->path, sector, options->out))
 		return 0;
-	return fault_set(fault, -ENODATA, "No md superblock detected on %s.", member->path);
+	return fault_set(fault, -ENODATA,
+		"No md superblock detected on %s. If it was a member, check the device's name and "
+		"its "
+		"partitions",
+		member->path);
 }
 
 /* 1: found, with words about damage in @fault if there is any; 0: no more to be said. */

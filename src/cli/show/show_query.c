@@ -93,7 +93,8 @@ static int query_path(const char *path, FILE *out)
 	int r;
 
 	if (stat(path, &st) != 0 || super == NULL) {
-		fprintf(stderr, "strake: cannot open %s: %s\n", path, strerror(errno));
+		fprintf(stderr, "strake: cannot open %s: %s; check the name\n", path,
+			strerror(errno));
 		return 1;
 	}
 	fprintf(out, "%s: is not an md array\n", path);

@@ -142,14 +142,14 @@ static int get_array(int fd, struct nbd_array *array)
 	int r = get(fd, &head, sizeof(head));
 
 	if (r == 0 && (strncmp(head.version, STRAKE_VERSION, sizeof(head.version)) != 0 ||
-		head.member_struct_bytes != sizeof(struct member) ||
-		head.super_bytes != sizeof(*super) ||
-		head.assembly_bytes != sizeof(*array->assembly)))
+			      head.member_struct_bytes != sizeof(struct member) ||
+			      head.super_bytes != sizeof(*super) ||
+			      head.assembly_bytes != sizeof(*array->assembly)))
 		return -EBADMSG;
 	array->assembly = malloc(sizeof(*array->assembly));
 	if (r == 0)
-		r = array->assembly == NULL ? -ENOMEM :
-			get(fd, array->assembly, sizeof(*array->assembly));
+		r = array->assembly == NULL ? -ENOMEM
+					    : get(fd, array->assembly, sizeof(*array->assembly));
 	if (r == 0 && head.has_super) {
 		super = array->super = malloc(sizeof(*super));
 		r = super == NULL ? -ENOMEM : get(fd, super, sizeof(*super));
@@ -171,10 +171,12 @@ int handover_read(int fd, struct nbd_array *array, struct fault *fault)
 
 	close(fd);
 	if (r == -EBADMSG)
-		return fault_set(fault, r, "the nbdkit plugin is not of the same version as strake "
-			"(%s); install both from one build", STRAKE_VERSION);
+		return fault_set(fault, r,
+			"the nbdkit plugin is not of the same version as strake "
+			"(%s); install both from one build",
+			STRAKE_VERSION);
 	if (r < 0)
-		return fault_set(fault, r, "cannot take the array over from strake: %s",
-			strerror(-r));
+		return fault_set(
+			fault, r, "cannot take the array over from strake: %s", strerror(-r));
 	return 0;
 }

@@ -30,7 +30,7 @@ int nbd_array_add_path(struct nbd_array *array, const char *path)
 		return -ENOMEM;
 	}
 	array->members = members;
-	members[array->member_count++] = (struct nbd_member){ .path = copy };
+	members[array->member_count++] = (struct nbd_member){.path = copy};
 	return 0;
 }
 
@@ -95,8 +95,8 @@ static int assemble(struct nbd_array *array, struct fault *fault)
 	array->candidates = calloc(array->member_count, sizeof(*array->candidates));
 	array->assembly = malloc(sizeof(*array->assembly));
 	if (array->candidates == NULL || array->assembly == NULL)
-		return fault_set(fault, -ENOMEM, "out of memory for %u members",
-			array->member_count);
+		return fault_set(
+			fault, -ENOMEM, "out of memory for %u members", array->member_count);
 	for (i = 0; i < array->member_count; i++) {
 		struct nbd_member *member = &array->members[i];
 
@@ -106,8 +106,8 @@ static int assemble(struct nbd_array *array, struct fault *fault)
 			.super = member->super,
 		};
 	}
-	return md_assemble(array->candidates, array->member_count, &array->assemble,
-		array->assembly, fault);
+	return md_assemble(
+		array->candidates, array->member_count, &array->assemble, array->assembly, fault);
 }
 
 int nbd_array_open(struct nbd_array *array, struct fault *fault)
@@ -139,8 +139,8 @@ static int list_handles(struct nbd_array *array, struct fault *fault)
 
 	array->handles = calloc(array->member_count, sizeof(*array->handles));
 	if (array->handles == NULL)
-		return fault_set(fault, -ENOMEM, "out of memory for %u members",
-			array->member_count);
+		return fault_set(
+			fault, -ENOMEM, "out of memory for %u members", array->member_count);
 	for (i = 0; i < array->member_count; i++)
 		array->handles[i] = array->members[i].member;
 	return 0;
@@ -183,8 +183,8 @@ static int start_engine(struct nbd_array *array, struct fault *fault)
 	unsigned i;
 
 	if (slots == NULL)
-		return fault_set(fault, -ENOMEM, "out of memory for %u slots",
-			assembly->slot_count);
+		return fault_set(
+			fault, -ENOMEM, "out of memory for %u slots", assembly->slot_count);
 	for (i = 0; i < assembly->slot_count; i++) {
 		slots[i] = (struct engine_slot){
 			.member = (unsigned)assembly->slots[i].candidate,
@@ -215,8 +215,8 @@ int nbd_array_start(struct nbd_array *array, struct fault *fault)
 		return r;
 	r = shared_engine_new(array->engine, array->reactor, &array->shared);
 	if (r < 0)
-		return fault_set(fault, r, "cannot share the array between threads: %s",
-			strerror(-r));
+		return fault_set(
+			fault, r, "cannot share the array between threads: %s", strerror(-r));
 	return 0;
 }
 
@@ -241,5 +241,5 @@ void nbd_array_close(struct nbd_array *array)
 	free(array->assembly);
 	free(array->super);
 	free(array->name);
-	*array = (struct nbd_array){ 0 };
+	*array = (struct nbd_array){0};
 }

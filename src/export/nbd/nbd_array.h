@@ -12,8 +12,8 @@
 #include "md/assembly.h"
 
 struct nbd_member {
-	char *path;            /* as the user named it, made absolute */
-	struct member *member; /* NULL until nbd_array_open(), unless it was handed over */
+	char *path;             /* as the user named it, made absolute */
+	struct member *member;  /* NULL until nbd_array_open(), unless it was handed over */
 	struct md_super *super; /* NULL if it was handed over */
 };
 

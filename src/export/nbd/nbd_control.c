@@ -37,8 +37,8 @@ static json_t *answer_detail(struct nbd_control *control)
 	_cleanup_free_ struct detail_counters *counters = malloc(sizeof(*counters));
 	struct detail_facts facts = {
 		.name = array->name,
-		.node = control->options.socket_path != NULL ? control->options.socket_path :
-			array->name,
+		.node = control->options.socket_path != NULL ? control->options.socket_path
+							     : array->name,
 		.export = "nbd",
 		.io = reactor_kind(array->reactor),
 		.readonly = array->readonly,
@@ -59,7 +59,7 @@ static json_t *answer_detail(struct nbd_control *control)
 
 static bool clients_are_gone(struct nbd_control *control)
 {
-	static const struct timespec pause = { .tv_nsec = 10000000 };
+	static const struct timespec pause = {.tv_nsec = 10000000};
 	unsigned waited_ms;
 
 	for (waited_ms = 0; atomic_load(&control->clients) > 0; waited_ms += 10) {
@@ -97,7 +97,8 @@ static json_t *handle(void *owner, json_t *request)
 	if (strcmp(command, "stop") == 0)
 		return answer_stop(control);
 	if (strcmp(command, "partprobe") == 0 || strcmp(command, "readahead") == 0)
-		return answer_error(-EOPNOTSUPP, "is served by NBD and is no block device here; "
+		return answer_error(-EOPNOTSUPP,
+			"is served by NBD and is no block device here; "
 			"use the client's own means for partitions and read-ahead",
 			control->array->name);
 	return answer_error(-EINVAL, "no such command", control->array->name);

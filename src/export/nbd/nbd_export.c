@@ -27,7 +27,7 @@
 /* In the build tree the plugin lies below the program's folder; else where it is installed. */
 static int find_plugin(const char *name, char ret[PATH_MAX], struct fault *fault)
 {
-	static const char *const places[] = { "src/export/nbd", "../export/nbd" };
+	static const char *const places[] = {"src/export/nbd", "../export/nbd"};
 	char program[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
 	unsigned i;
@@ -43,8 +43,10 @@ static int find_plugin(const char *name, char ret[PATH_MAX], struct fault *fault
 	(void)snprintf(ret, PATH_MAX, "%s/" PLUGIN, NBDKIT_PLUGIN_DIR);
 	if (access(ret, R_OK) == 0)
 		return 0;
-	return fault_set(fault, -errno, "array %s: cannot export it by NBD: %s: %s; install strake "
-		"together with its nbdkit plugin", name, ret, strerror(errno));
+	return fault_set(fault, -errno,
+		"array %s: cannot export it by NBD: %s: %s; install strake "
+		"together with its nbdkit plugin",
+		name, ret, strerror(errno));
 }
 
 static bool is_program(const char *folder, int length)
@@ -52,7 +54,7 @@ static bool is_program(const char *folder, int length)
 	char path[PATH_MAX];
 
 	return snprintf(path, sizeof(path), "%.*s/nbdkit", length, folder) < (int)sizeof(path) &&
-		access(path, X_OK) == 0;
+	       access(path, X_OK) == 0;
 }
 
 static int find_nbdkit(const char *name, struct fault *fault)
@@ -66,13 +68,15 @@ static int find_nbdkit(const char *name, struct fault *fault)
 			return 0;
 		folder += length + (folder[length] == ':');
 	}
-	return fault_set(fault, -ENOENT, "array %s: cannot export it by NBD: the program nbdkit "
-		"is not in PATH; install the package nbdkit", name);
+	return fault_set(fault, -ENOENT,
+		"array %s: cannot export it by NBD: the program nbdkit "
+		"is not in PATH; install the package nbdkit",
+		name);
 }
 
 /* nbdkit changes its directory, so the path must be absolute; and it must fit into an address. */
-static int absolute_socket(const char *name, const char *path, char ret[PATH_MAX],
-	struct fault *fault)
+static int absolute_socket(
+	const char *name, const char *path, char ret[PATH_MAX], struct fault *fault)
 {
 	char folder[PATH_MAX] = "";
 
@@ -81,15 +85,16 @@ static int absolute_socket(const char *name, const char *path, char ret[PATH_MAX
 			name, path, strerror(errno));
 	if (snprintf(ret, PATH_MAX, "%s%s%s", folder, folder[0] == '\0' ? "" : "/", path) >=
 		(int)sizeof(((struct sockaddr_un *)NULL)->sun_path))
-		return fault_set(fault, -ENAMETOOLONG, "array %s: NBD socket %.200s: longer than "
+		return fault_set(fault, -ENAMETOOLONG,
+			"array %s: NBD socket %.200s: longer than "
 			"the %zu bytes that a socket's path may have; choose a shorter one",
 			name, path, sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1);
 	return 0;
 }
 
 /* Where the user said, or else in the runtime directory. */
-static int choose_socket(const struct array_options *options, char ret[PATH_MAX],
-	struct fault *fault)
+static int choose_socket(
+	const struct array_options *options, char ret[PATH_MAX], struct fault *fault)
 {
 	char runtime[PATH_MAX];
 	int r;
@@ -109,7 +114,7 @@ static int choose_socket(const struct array_options *options, char ret[PATH_MAX]
 /* 0 nobody listens, -EBUSY somebody does. */
 static int try_connect(const char *path)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	_cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0)
@@ -128,8 +133,10 @@ static int check_folder(const char *name, const char *path, struct fault *fault)
 	(void)snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path + 1), path);
 	if (access(folder, W_OK | X_OK) == 0)
 		return 0;
-	return fault_set(fault, -errno, "array %s: NBD socket %s: cannot make a socket in %s: %s; "
-		"choose a directory that you may write to", name, path, folder, strerror(errno));
+	return fault_set(fault, -errno,
+		"array %s: NBD socket %s: cannot make a socket in %s: %s; "
+		"choose a directory that you may write to",
+		name, path, folder, strerror(errno));
 }
 
 /* A socket whose server was killed would be in nbdkit's way; anything else there is not ours. */
@@ -139,19 +146,27 @@ static int clear_socket(const char *name, const char *path, struct fault *fault)
 	int r;
 
 	if (lstat(path, &st) < 0)
-		return errno == ENOENT ? 0 : fault_set(fault, -errno, "array %s: NBD socket %s: %s",
-			name, path, strerror(errno));
+		return errno == ENOENT ? 0
+				       : fault_set(fault, -errno, "array %s: NBD socket %s: %s",
+						 name, path, strerror(errno));
 	if (!S_ISSOCK(st.st_mode))
-		return fault_set(fault, -EEXIST, "array %s: NBD socket %s: the file exists and is "
-			"no socket; choose another path", name, path);
+		return fault_set(fault, -EEXIST,
+			"array %s: NBD socket %s: the file exists and is "
+			"no socket; choose another path",
+			name, path);
 	r = try_connect(path);
 	if (r == -EBUSY)
-		return fault_set(fault, r, "array %s: NBD socket %s: another server listens there; "
-			"stop it or choose another path", name, path);
+		return fault_set(fault, r,
+			"array %s: NBD socket %s: another server listens there; "
+			"stop it or choose another path",
+			name, path);
 	if (r == 0 && unlink(path) < 0)
 		r = -errno;
-	return r == 0 ? 0 : fault_set(fault, r, "array %s: NBD socket %s: cannot remove the socket "
-		"that a killed server left: %s", name, path, strerror(-r));
+	return r == 0 ? 0
+		      : fault_set(fault, r,
+				"array %s: NBD socket %s: cannot remove the socket "
+				"that a killed server left: %s",
+				name, path, strerror(-r));
 }
 
 struct launch {
@@ -165,8 +180,8 @@ static _Noreturn void exec_nbdkit(const struct launch *launch, int words_fd)
 {
 	const struct array_options *options = launch->start->options;
 	char name[NAME_MAX + 8], path[PATH_MAX + 8], handover[32];
-	const char *argv[] = { "nbdkit", "--foreground", "--unix", launch->socket, launch->plugin,
-		name, path, handover, options->readonly ? "--readonly" : NULL, NULL };
+	const char *argv[] = {"nbdkit", "--foreground", "--unix", launch->socket, launch->plugin,
+		name, path, handover, options->readonly ? "--readonly" : NULL, NULL};
 
 	(void)snprintf(name, sizeof(name), "name=%s", options->name);
 	(void)snprintf(path, sizeof(path), "socket=%s", launch->socket);
@@ -215,8 +230,8 @@ static int serve(const struct launch *launch, struct fault *fault)
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return fault_set(fault, -errno, "array %s: pipe: %s", start->options->name,
-			strerror(errno));
+		return fault_set(
+			fault, -errno, "array %s: pipe: %s", start->options->name, strerror(errno));
 	pid = fork();
 	if (pid < 0)
 		return fault_set(fault, -errno, "array %s: cannot start a process: %s",

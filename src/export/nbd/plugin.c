@@ -31,7 +31,7 @@
 /* nbdkit's callbacks carry no context that exists before a client does. */
 static struct nbd_array array;
 static struct nbd_control *control; /* if the array has a name */
-static char *socket_path; /* of an array that strake started: removed at the end */
+static char *socket_path;           /* of an array that strake started: removed at the end */
 static int handover_fd = -1;
 
 static int set_layout(const char *value)
@@ -88,7 +88,7 @@ static int set_text(const char *key, const char *value, char **ret)
 
 static int set_name(const char *value)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	char name[NAME_MAX];
 
 	if (runtime_name(value, name, &fault) < 0)
@@ -126,13 +126,13 @@ static int strake_config_complete(void)
 	return -1;
 }
 
-#define strake_config_help                                                                         \
-	"member=PATH   (required) A device or image of the array; repeat for each.\n"             \
-	"name=NAME     Name under which strake detail, status and stop find the array.\n"         \
-	"readonly=BOOL Open members for reading only (nbdkit -r: offer no writing).\n"            \
-	"layout=original|alternate\n"                                                             \
-	"              For a RAID 0 of unequal members that records no layout.\n"                 \
-	"sync=BOOL     Plain reads and writes instead of io_uring.\n"                             \
+#define strake_config_help                                                                \
+	"member=PATH   (required) A device or image of the array; repeat for each.\n"     \
+	"name=NAME     Name under which strake detail, status and stop find the array.\n" \
+	"readonly=BOOL Open members for reading only (nbdkit -r: offer no writing).\n"    \
+	"layout=original|alternate\n"                                                     \
+	"              For a RAID 0 of unequal members that records no layout.\n"         \
+	"sync=BOOL     Plain reads and writes instead of io_uring.\n"                     \
 	"force=BOOL    Assemble in spite of contradictions between members."
 
 static const char *array_name(void)
@@ -144,7 +144,7 @@ static const char *array_name(void)
 
 static int strake_get_ready(void)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	int r;
 
 	if (handover_fd >= 0)
@@ -178,8 +178,8 @@ static int tell_ready(void)
 
 static int strake_after_fork(void)
 {
-	const struct nbd_control_options options = { socket_path, nbdkit_shutdown };
-	struct fault fault = { 0 };
+	const struct nbd_control_options options = {socket_path, nbdkit_shutdown};
+	struct fault fault = {0};
 	int r = nbd_array_start(&array, &fault);
 
 	if (r == 0 && array.name != NULL)
@@ -187,15 +187,15 @@ static int strake_after_fork(void)
 	if (r < 0)
 		return report(&fault);
 	nbdkit_debug("strake: %" PRIu64 " bytes over %u members, %s%s",
-		engine_array_bytes(array.engine), array.member_count,
-		reactor_kind(array.reactor), array.readonly ? ", read-only" : "");
+		engine_array_bytes(array.engine), array.member_count, reactor_kind(array.reactor),
+		array.readonly ? ", read-only" : "");
 	return handover_fd >= 0 ? tell_ready() : 0;
 }
 
 /* All clients are gone: what they wrote is made durable, whether they asked for it or not. */
 static void strake_cleanup(void)
 {
-	struct engine_request flush = { .op = ENGINE_FLUSH };
+	struct engine_request flush = {.op = ENGINE_FLUSH};
 	int r = array.readonly ? 0 : shared_engine_do(array.shared, &flush);
 
 	if (r < 0)
@@ -261,8 +261,8 @@ static int strake_can_cache(void *handle)
  */
 #define strake_can_multi_conn always
 
-static int strake_block_size(void *handle, uint32_t *minimum, uint32_t *preferred,
-	uint32_t *maximum)
+static int strake_block_size(
+	void *handle, uint32_t *minimum, uint32_t *preferred, uint32_t *maximum)
 {
 	*minimum = SECTOR;
 	*preferred = PREFERRED_BYTES;
@@ -317,9 +317,9 @@ static int report_failed(const struct engine_request *request, int result)
 	int error = client_error(result);
 
 	nbdkit_error("array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": %s, in the %" PRIu64
-		" bytes at byte %" PRIu64, array_name(), op_names[request->op],
-		request->length_bytes, request->offset_bytes, strerror(-result),
-		request->fail_length_bytes, request->fail_offset_bytes);
+		     " bytes at byte %" PRIu64,
+		array_name(), op_names[request->op], request->length_bytes, request->offset_bytes,
+		strerror(-result), request->fail_length_bytes, request->fail_offset_bytes);
 	nbdkit_set_error(error);
 	return -1;
 }
@@ -327,10 +327,12 @@ static int report_failed(const struct engine_request *request, int result)
 /* A client that ignores the announced minimum block size. */
 static int refuse_unaligned(const struct engine_request *request)
 {
-	nbdkit_error("array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": offset and length "
+	nbdkit_error(
+		"array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": offset and length "
 		"must be multiples of %u, as announced to the client; nbdkit --filter=blocksize "
-		"minblock=%u serves clients that cannot", array_name(), op_names[request->op],
-		request->length_bytes, request->offset_bytes, SECTOR, SECTOR);
+		"minblock=%u serves clients that cannot",
+		array_name(), op_names[request->op], request->length_bytes, request->offset_bytes,
+		SECTOR, SECTOR);
 	nbdkit_set_error(EINVAL);
 	return -1;
 }
@@ -348,13 +350,13 @@ static int run(struct engine_request *request)
 static unsigned engine_flags(uint32_t flags)
 {
 	return ((flags & NBDKIT_FLAG_FUA) != 0 ? ENGINE_FUA : 0) |
-		((flags & NBDKIT_FLAG_MAY_TRIM) != 0 ? ENGINE_MAY_UNMAP : 0);
+	       ((flags & NBDKIT_FLAG_MAY_TRIM) != 0 ? ENGINE_MAY_UNMAP : 0);
 }
 
-static int transfer(enum engine_op op, void *buffer, uint32_t count, uint64_t offset,
-	uint32_t flags)
+static int transfer(
+	enum engine_op op, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
-	struct iovec iov = { .iov_base = buffer, .iov_len = count };
+	struct iovec iov = {.iov_base = buffer, .iov_len = count};
 	struct engine_request request = {
 		.op = op,
 		.flags = engine_flags(flags),
@@ -367,21 +369,20 @@ static int transfer(enum engine_op op, void *buffer, uint32_t count, uint64_t of
 	return run(&request);
 }
 
-static int strake_pread(void *handle, void *buffer, uint32_t count, uint64_t offset,
-	uint32_t flags)
+static int strake_pread(void *handle, void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	return transfer(ENGINE_READ, buffer, count, offset, flags);
 }
 
-static int strake_pwrite(void *handle, const void *buffer, uint32_t count, uint64_t offset,
-	uint32_t flags)
+static int strake_pwrite(
+	void *handle, const void *buffer, uint32_t count, uint64_t offset, uint32_t flags)
 {
 	return transfer(ENGINE_WRITE, (void *)buffer, count, offset, flags);
 }
 
 static int strake_flush(void *handle, uint32_t flags)
 {
-	struct engine_request request = { .op = ENGINE_FLUSH };
+	struct engine_request request = {.op = ENGINE_FLUSH};
 
 	return run(&request);
 }

@@ -168,7 +168,7 @@ static void submit(struct waiter *waiter, struct engine_request *request)
  */
 static void deliver(struct shared_engine *shared)
 {
-	static const struct timespec rest = { .tv_nsec = 1000000 };
+	static const struct timespec rest = {.tv_nsec = 1000000};
 	int r = reactor_run(shared->reactor, false, 0);
 
 	if (r < 0 && r != -EINTR)
@@ -225,7 +225,7 @@ static void wait_until_done(struct waiter *waiter)
 
 int shared_engine_do(struct shared_engine *shared, struct engine_request *request)
 {
-	struct waiter waiter = { .shared = shared };
+	struct waiter waiter = {.shared = shared};
 
 	sem_init(&waiter.wake, 0, 0);
 	if (pthread_getspecific(shared->key) == NULL)

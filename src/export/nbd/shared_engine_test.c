@@ -36,7 +36,7 @@ struct bed {
 
 static void make_members(struct bed *bed)
 {
-	struct fault fault = { 0 };
+	struct fault fault = {0};
 	unsigned i;
 
 	strcpy(bed->folder, "/tmp/shared_engine.XXXXXX");
@@ -63,17 +63,22 @@ struct limits {
 
 static void make_engine(struct bed *bed, struct limits limits)
 {
-	struct reactor_options options = { .members = bed->members, .member_count = MEMBERS,
-		.io_max = limits.io_max, .sync = limits.sync_io };
+	struct reactor_options options = {.members = bed->members,
+		.member_count = MEMBERS,
+		.io_max = limits.io_max,
+		.sync = limits.sync_io};
 	struct engine_slot slots[MEMBERS];
-	struct engine_config config = { .level = 0, .layout = GEOMETRY_RAID0_ORIGINAL,
-		.chunk_bytes = CHUNK_BYTES, .slot_count = MEMBERS, .slots = slots,
-		.requests_max = limits.requests_max };
-	struct fault fault = { 0 };
+	struct engine_config config = {.level = 0,
+		.layout = GEOMETRY_RAID0_ORIGINAL,
+		.chunk_bytes = CHUNK_BYTES,
+		.slot_count = MEMBERS,
+		.slots = slots,
+		.requests_max = limits.requests_max};
+	struct fault fault = {0};
 	unsigned i;
 
 	for (i = 0; i < MEMBERS; i++)
-		slots[i] = (struct engine_slot){ .member = i, .data_bytes = MEMBER_BYTES };
+		slots[i] = (struct engine_slot){.member = i, .data_bytes = MEMBER_BYTES};
 	assert_int_equal(reactor_new(&options, &bed->reactor, &fault), 0);
 	if (limits.sync_io)
 		assert_string_equal(reactor_kind(bed->reactor), "sync");
@@ -102,16 +107,20 @@ static void bed_fini(struct bed *bed)
 static int transfer(struct bed *bed, enum engine_op op, unsigned flags, uint64_t offset,
 	void *buffer, size_t length)
 {
-	struct iovec iov = { buffer, length };
-	struct engine_request request = { .op = op, .flags = flags, .offset_bytes = offset,
-		.length_bytes = length, .iov = &iov, .iov_count = 1 };
+	struct iovec iov = {buffer, length};
+	struct engine_request request = {.op = op,
+		.flags = flags,
+		.offset_bytes = offset,
+		.length_bytes = length,
+		.iov = &iov,
+		.iov_count = 1};
 
 	return shared_engine_do(bed->shared, &request);
 }
 
 static int flush(struct bed *bed)
 {
-	struct engine_request request = { .op = ENGINE_FLUSH };
+	struct engine_request request = {.op = ENGINE_FLUSH};
 
 	return shared_engine_do(bed->shared, &request);
 }
@@ -124,8 +133,8 @@ struct worker {
 };
 
 /* One block or a run over several chunks, at a random place of the worker's own area. */
-static unsigned write_and_read_back(struct worker *worker, unsigned *seed, unsigned char *out,
-	unsigned char *in)
+static unsigned write_and_read_back(
+	struct worker *worker, unsigned *seed, unsigned char *out, unsigned char *in)
 {
 	unsigned blocks = rand_r(seed) % 8 == 0 ? 40 : 1;
 	uint64_t first = (unsigned)rand_r(seed) % (AREA_BYTES / BLOCK_BYTES - blocks);
@@ -175,15 +184,15 @@ static void *read_second(void *argument)
 	struct worker *worker = argument;
 	unsigned char *buffer = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
 
-	worker->wrong = transfer(worker->bed, ENGINE_READ, 0, CHUNK_BYTES, buffer,
-		BLOCK_BYTES) != 0;
+	worker->wrong = transfer(worker->bed, ENGINE_READ, 0, CHUNK_BYTES, buffer, BLOCK_BYTES) !=
+			0;
 	free(buffer);
 	return NULL;
 }
 
 static void run_workers(struct bed *bed, void *(*function)(void *))
 {
-	struct worker workers[THREADS] = { 0 };
+	struct worker workers[THREADS] = {0};
 	unsigned i;
 
 	for (i = 0; i < THREADS; i++) {
@@ -203,7 +212,7 @@ static void many_threads(bool sync_io)
 	struct bed bed;
 
 	/* Few at once, so that threads submit for each other. */
-	bed_init(&bed, (struct limits){ sync_io, 8, 4 });
+	bed_init(&bed, (struct limits){sync_io, 8, 4});
 	run_workers(&bed, work);
 	shared_engine_lock(bed.shared);
 	assert_int_equal(engine_counters(bed.engine)->requests[ENGINE_WRITE], THREADS * ROUNDS);
@@ -243,16 +252,16 @@ static void wait_for_reads(struct bed *bed, unsigned started, unsigned done)
 static void test_thread_outlives_older_requests(void **state)
 {
 	struct bed bed;
-	struct worker slow = { .bed = &bed }, quick = { .bed = &bed };
+	struct worker slow = {.bed = &bed}, quick = {.bed = &bed};
 	struct timespec soon;
-	char block[BLOCK_BYTES] = { 0 };
+	char block[BLOCK_BYTES] = {0};
 	int ends[2], file;
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	make_members(&bed);
 	file = bed.members[0]->fd;
 	bed.members[0]->fd = ends[0];
-	make_engine(&bed, (struct limits){ false, 8, 8 });
+	make_engine(&bed, (struct limits){false, 8, 8});
 	pthread_create(&slow.thread, NULL, read_first, &slow);
 	wait_for_reads(&bed, 1, 0);
 	pthread_create(&quick.thread, NULL, read_second, &quick);
@@ -275,9 +284,10 @@ static void test_error_reaches_its_owner(void **state)
 	unsigned char *buffer = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
 	struct bed bed;
 
-	bed_init(&bed, (struct limits){ false, 8, 4 });
-	assert_int_equal(transfer(&bed, ENGINE_READ, 0, MEMBERS * MEMBER_BYTES, buffer,
-		BLOCK_BYTES), -ERANGE);
+	bed_init(&bed, (struct limits){false, 8, 4});
+	assert_int_equal(
+		transfer(&bed, ENGINE_READ, 0, MEMBERS * MEMBER_BYTES, buffer, BLOCK_BYTES),
+		-ERANGE);
 	assert_int_equal(transfer(&bed, ENGINE_READ, 0, 0, buffer, BLOCK_BYTES), 0);
 	bed_fini(&bed);
 	free(buffer);
