@@ -88,7 +88,7 @@ static int find_by_path(const char *path, json_t **ret, struct fault *fault)
 
 	if (realpath(path, place) == NULL)
 		return fault_set(fault, -errno,
-			"cannot open %s: %s; 'strake status' lists the running arrays", path,
+			"cannot open %s: %s; see 'strake status' for those that run", path,
 			strerror(errno));
 	r = running_all(&replies, fault);
 	if (r < 0)
@@ -117,7 +117,7 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 		runtime_link(name, link);
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
 			return fault_set(fault, -ENOENT,
-				"cannot open %s: %s; 'strake status' lists the running arrays",
+				"cannot open %s: %s; see 'strake status' for those that run",
 				link, strerror(ENOENT));
 	}
 	return find_by_path(word, ret, fault);
