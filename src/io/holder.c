@@ -23,8 +23,8 @@ static void close_dir(DIR **dir)
 #define _cleanup_dir_ _cleanup_(close_dir)
 
 /*
- * Content of a small file of /proc or /sys without the newline at its end (one inside belongs to it:
- * the backing file of a loop device may have one in its name); false if there is none.
+ * Content of a small file of /proc or /sys without the newline at its end (one inside belongs to
+ * it: the backing file of a loop device may have one in its name); false if there is none.
  */
 static bool read_line(const char *path, char *line, size_t size)
 {
@@ -195,14 +195,14 @@ static bool disk_is_used(const struct member *member, char *words, size_t size)
 	char path[128], numbers[64], inner[PATH_MAX];
 	unsigned a, b;
 
-	(void)snprintf(path, sizeof(path), "/sys/dev/block/%u:%u/partition", member->major,
-		member->minor);
+	(void)snprintf(
+		path, sizeof(path), "/sys/dev/block/%u:%u/partition", member->major, member->minor);
 	if (access(path, F_OK) != 0)
 		return false;
 	(void)snprintf(
 		path, sizeof(path), "/sys/dev/block/%u:%u/../dev", member->major, member->minor);
-	if (!read_line(path, numbers, sizeof(numbers)) ||
-		sscanf(numbers, "%u:%u", &a, &b) != 2 || !is_used(a, b, inner, sizeof(inner)))
+	if (!read_line(path, numbers, sizeof(numbers)) || sscanf(numbers, "%u:%u", &a, &b) != 2 ||
+		!is_used(a, b, inner, sizeof(inner)))
 		return false;
 	(void)snprintf(words, size, "in use: the whole disk is %s", inner);
 	return true;

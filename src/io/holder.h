@@ -17,8 +17,8 @@
 bool holder_of_device(const struct member *member, char *words, size_t size);
 
 /*
- * Another process that has the member open, best one that has locked it: "process 123 (qemu-nbd)" or
- * "the running array md0 (process 123)"; false if none is seen.
+ * Another process that has the member open, best one that has locked it: "process 123 (qemu-nbd)"
+ * or "the running array md0 (process 123)"; false if none is seen.
  */
 bool holder_process(const struct member *member, char *words, size_t size);
 

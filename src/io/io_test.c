@@ -37,7 +37,8 @@ static const struct flavour flavours[] = {
 struct rig {
 	const struct flavour *flavour;
 	char folder[256], path[300];
-	struct member *members[2]; /* a file; a device of the kernel put in its place by some tests */
+	struct member
+		*members[2]; /* a file; a device of the kernel put in its place by some tests */
 	struct member special;
 	struct reactor *reactor;
 	struct world *world;
@@ -57,8 +58,10 @@ struct job {
 
 static void start_reactor(struct rig *rig)
 {
-	struct reactor_options options = {.members = rig->members, .member_count = 2,
-		.io_max = IO_MAX, .sync = rig->flavour->sync};
+	struct reactor_options options = {.members = rig->members,
+		.member_count = 2,
+		.io_max = IO_MAX,
+		.sync = rig->flavour->sync};
 	struct fault fault = {0};
 
 	assert_int_equal(reactor_new(&options, &rig->reactor, &fault), 0);
@@ -69,8 +72,10 @@ static void start_reactor(struct rig *rig)
 /* The second member: @path of the kernel, /dev/full and the like, which no member_open() takes. */
 static void start_with(struct rig *rig, const char *path, int mode)
 {
-	rig->special = (struct member){.path = (char *)path, .size_bytes = FILE_BYTES,
-		.fd = open(path, mode | O_CLOEXEC), .memory_align = 1};
+	rig->special = (struct member){.path = (char *)path,
+		.size_bytes = FILE_BYTES,
+		.fd = open(path, mode | O_CLOEXEC),
+		.memory_align = 1};
 	assert_true(rig->special.fd >= 0);
 	rig->members[1] = &rig->special;
 	reactor_free(rig->reactor);
@@ -93,7 +98,8 @@ static int set_up(void **state)
 	assert_int_equal(write(fd, rig->shadow, FILE_BYTES), FILE_BYTES);
 	close(fd);
 	assert_int_equal(member_open(rig->path, flavour->direct ? 0 : MEMBER_BUFFERED,
-				 &rig->members[0], &fault), 0);
+				 &rig->members[0], &fault),
+		0);
 	rig->members[1] = rig->members[0];
 	start_reactor(rig);
 	*state = rig;
@@ -168,8 +174,8 @@ static int run(struct rig *rig, struct job *job)
 }
 
 /*
- * A transfer of @length bytes at @offset through @pieces iovecs. Buffers begin at @skew bytes behind
- * a page; with @ragged the pieces are cut at odd bytes, else at sectors.
+ * A transfer of @length bytes at @offset through @pieces iovecs. Buffers begin at @skew bytes
+ * behind a page; with @ragged the pieces are cut at odd bytes, else at sectors.
  */
 struct shape {
 	uint64_t offset;
@@ -194,8 +200,11 @@ static void job_shape(struct job *job, enum world_op op, const struct shape *sha
 		left -= piece;
 	}
 	assert_int_equal(left, 0);
-	job->io = (struct world_io){.op = op, .iov = job->iov, .iov_count = shape->pieces,
-		.offset_bytes = shape->offset, .length_bytes = shape->length};
+	job->io = (struct world_io){.op = op,
+		.iov = job->iov,
+		.iov_count = shape->pieces,
+		.offset_bytes = shape->offset,
+		.length_bytes = shape->length};
 }
 
 static uint8_t *job_data(const struct job *job)
@@ -262,7 +271,8 @@ static void reads_and_writes(void **state)
 	check_content(rig);
 }
 
-/* More requests than may be in flight, of mixed shapes, each finished once and none inside submit. */
+/* More requests than may be in flight, of mixed shapes, each finished once and none inside submit.
+ */
 static void many_at_once(void **state)
 {
 	struct rig *rig = usable(state);
@@ -335,8 +345,11 @@ static void submits_from_done(void **state)
 static int run_range(struct rig *rig, unsigned member, enum world_op op, unsigned flags,
 	uint64_t offset, uint64_t length)
 {
-	struct job job = {.io = {.op = op, .member = member, .flags = flags,
-		.offset_bytes = offset, .length_bytes = length}};
+	struct job job = {.io = {.op = op,
+				  .member = member,
+				  .flags = flags,
+				  .offset_bytes = offset,
+				  .length_bytes = length}};
 
 	return run(rig, &job);
 }
@@ -370,7 +383,8 @@ static void zeroes(void **state)
 		if (ranges[i].flags & WORLD_MAY_UNMAP)
 			assert_true(blocks(rig) >= before); /* else the space stays */
 		assert_int_equal(run_range(rig, 0, WORLD_ZERO, ranges[i].flags, ranges[i].offset,
-					 ranges[i].length), 0);
+					 ranges[i].length),
+			0);
 		memset(rig->shadow + ranges[i].offset, 0, ranges[i].length);
 		check_content(rig);
 	}
@@ -449,8 +463,7 @@ static void meets_the_end(void **state)
 			shape.offset = FILE_BYTES - 3 * SECTOR; /* half of it */
 			job_shape(&job, WORLD_READ, &shape);
 			assert_int_equal(run(rig, &job), -EIO);
-			assert_memory_equal(
-				job_data(&job), rig->shadow + shape.offset, 3 * SECTOR);
+			assert_memory_equal(job_data(&job), rig->shadow + shape.offset, 3 * SECTOR);
 			free(job.buffer);
 		}
 	}
@@ -485,8 +498,11 @@ static void long_read_goes_on(void **state)
 	const uint64_t length = 2049ull * 1024 * K;
 	struct rig *rig = usable(state);
 	struct iovec iov[4];
-	struct job job = {.io = {.op = WORLD_READ, .member = 1, .iov = iov, .iov_count = 4,
-		.length_bytes = length}};
+	struct job job = {.io = {.op = WORLD_READ,
+				  .member = 1,
+				  .iov = iov,
+				  .iov_count = 4,
+				  .length_bytes = length}};
 	uint8_t *sink = malloc(1024 * K * K), *last = calloc(1, 1024 * K);
 	struct member *file = rig->members[0];
 
@@ -547,8 +563,7 @@ static void makes_durable(void **state)
 		free(job.buffer);
 	}
 	/* Half a page at each end is written by the page cache even where a range is zeroed. */
-	assert_int_equal(
-		run_range(rig, 0, WORLD_ZERO, WORLD_FUA, 256 * K + SECTOR, 64 * K), 0);
+	assert_int_equal(run_range(rig, 0, WORLD_ZERO, WORLD_FUA, 256 * K + SECTOR, 64 * K), 0);
 	assert_int_equal(dirty_pages(rig), 0);
 }
 

@@ -67,9 +67,8 @@ static int refuse_open(const char *path, bool readonly, int error, struct fault 
 		return fault_set(fault, error, "%s: no such file or device; check the name", path);
 	case -EACCES:
 	case -EPERM:
-		return fault_set(fault, error,
-			"%s: %s; run as its owner or as root%s", path, strerror(-error),
-			readonly ? "" : ", or open it with --readonly");
+		return fault_set(fault, error, "%s: %s; run as its owner or as root%s", path,
+			strerror(-error), readonly ? "" : ", or open it with --readonly");
 	case -EROFS:
 		return fault_set(fault, error,
 			"%s: cannot be opened for writing: %s; use --readonly", path,
@@ -81,7 +80,8 @@ static int refuse_open(const char *path, bool readonly, int error, struct fault 
 			path, strerror(-error));
 	case -ENAMETOOLONG:
 		return fault_set(fault, error,
-			"%.120s…: the name is too long (%zu bytes); name it from a folder nearer to it",
+			"%.120s…: the name is too long (%zu bytes); name it from a folder nearer "
+			"to it",
 			path, strlen(path));
 	default:
 		return fault_set(fault, error, "%s: cannot be opened: %s; check the name", path,
@@ -96,8 +96,8 @@ static int refuse_busy(const struct member *member, struct fault *fault)
 	if (holder_of_device(member, words, sizeof(words)))
 		return fault_set(fault, -EBUSY, "%s: is %s; release it first", member->path, words);
 	if (holder_process(member, words, sizeof(words)))
-		return fault_set(fault, -EBUSY,
-			"%s: is in use by %s; stop that first", member->path, words);
+		return fault_set(
+			fault, -EBUSY, "%s: is in use by %s; stop that first", member->path, words);
 	return fault_set(fault, -EBUSY,
 		"%s: is in use by another process or by the kernel; release it first",
 		member->path);
@@ -151,7 +151,7 @@ static bool is_held_by_nobody_known(const struct member *member)
 	char words[PATH_MAX + 64];
 
 	return !holder_of_device(member, words, sizeof(words)) &&
-		!holder_process(member, words, sizeof(words));
+	       !holder_process(member, words, sizeof(words));
 }
 
 /*
@@ -160,7 +160,7 @@ static bool is_held_by_nobody_known(const struct member *member)
  */
 static int open_and_take(struct member *member, unsigned flags, struct fault *fault)
 {
-	const struct timespec pause = { .tv_nsec = RELEASE_POLL_MS * 1000000L };
+	const struct timespec pause = {.tv_nsec = RELEASE_POLL_MS * 1000000L};
 	unsigned waited_ms = 0;
 	int r;
 
@@ -168,8 +168,7 @@ static int open_and_take(struct member *member, unsigned flags, struct fault *fa
 		r = open_device(member, flags, fault);
 		if (r == 0 && (flags & MEMBER_EXCLUSIVE))
 			r = take_exclusively(member, fault);
-		if (r != -EBUSY || waited_ms >= RELEASE_WAIT_MS ||
-			!is_held_by_nobody_known(member))
+		if (r != -EBUSY || waited_ms >= RELEASE_WAIT_MS || !is_held_by_nobody_known(member))
 			return r;
 		if (member->fd >= 0)
 			close(member->fd);
@@ -232,7 +231,8 @@ static int direct_alignment(const struct member *member, uint32_t *ret_memory_al
 	return 0;
 }
 
-/* tmpfs takes O_DIRECT and copies all the same: alignment and bounce buffers would be for nothing. */
+/* tmpfs takes O_DIRECT and copies all the same: alignment and bounce buffers would be for nothing.
+ */
 static bool is_memory(const struct member *member)
 {
 	struct statfs system;
@@ -246,8 +246,8 @@ static bool takes_sectors(const struct member *member)
 {
 	_cleanup_free_ char *buffer = aligned_alloc(4096, 4096);
 
-	return buffer != NULL && pread(member->fd, buffer + SECTOR_BYTES, SECTOR_BYTES,
-					 SECTOR_BYTES) == SECTOR_BYTES;
+	return buffer != NULL &&
+	       pread(member->fd, buffer + SECTOR_BYTES, SECTOR_BYTES, SECTOR_BYTES) == SECTOR_BYTES;
 }
 
 /* Only whole sectors can be moved directly: a file with an odd tail is left to the page cache. */

@@ -133,7 +133,8 @@ static const struct world_ops sync_ops = WORLD_OPS("sync");
 static int take_memory(struct reactor *reactor)
 {
 	/* Mapped and never written: reading it costs no memory but the kernel's one zero page. */
-	void *zeros = mmap(NULL, REACTOR_ZEROS_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *zeros = mmap(
+		NULL, REACTOR_ZEROS_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (zeros == MAP_FAILED)
 		return -ENOMEM;

@@ -59,9 +59,9 @@ int reactor_wait(struct reactor *reactor, uint64_t wait_ns);
  * Deliver what is due. With @wait, block until something can be delivered or @wait_ns have passed
  * (UINT64_MAX: no limit); without, return at once. Returns the number of events met, or a negative
  * errno (-EINTR for a signal). 0 says only that nothing was met: a signal that arrives while
- * requests are handed over may end the wait early, and steps of unfinished requests count as events.
- * With @wait, what callbacks submitted is handed over when the next call would block; an owner who
- * does not call again at once calls world_kick().
+ * requests are handed over may end the wait early, and steps of unfinished requests count as
+ * events. With @wait, what callbacks submitted is handed over when the next call would block; an
+ * owner who does not call again at once calls world_kick().
  */
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns);
 

@@ -26,8 +26,8 @@ static int set_up(void **state)
 {
 	const bool *sync = *state;
 	struct rig *rig = calloc(1, sizeof(*rig));
-	struct reactor_options options = {.members = rig->members, .member_count = 1,
-		.io_max = 4, .sync = *sync};
+	struct reactor_options options = {
+		.members = rig->members, .member_count = 1, .io_max = 4, .sync = *sync};
 	struct fault fault = {0};
 
 	rig->full = (struct member){.fd = open("/dev/full", O_RDWR | O_CLOEXEC), .memory_align = 1};
@@ -153,8 +153,12 @@ static void write_to(struct rig *rig, struct world_io *io, bool kick)
 {
 	static const struct iovec iov = {(void *)"x", 1};
 
-	*io = (struct world_io){.op = WORLD_WRITE, .iov = &iov, .iov_count = 1, .length_bytes = 1,
-		.done = io_done, .owner = rig};
+	*io = (struct world_io){.op = WORLD_WRITE,
+		.iov = &iov,
+		.iov_count = 1,
+		.length_bytes = 1,
+		.done = io_done,
+		.owner = rig};
 	world_submit(rig->world, io);
 	if (kick)
 		world_kick(rig->world);
@@ -329,8 +333,7 @@ static void watches_have_a_limit(void **state)
 		assert_in_range(count, 16, 999);
 		assert_true(round == 0 || count == before);
 		run_what_is_there(rig);
-		assert_int_equal(
-			reactor_watch_add(rig->reactor, &looks[count].watch), -ENOSPC);
+		assert_int_equal(reactor_watch_add(rig->reactor, &looks[count].watch), -ENOSPC);
 		for (unsigned i = 0; i < count; i++)
 			reactor_watch_remove(rig->reactor, &looks[i].watch);
 		run_what_is_there(rig);
@@ -454,10 +457,10 @@ static void world_tells_time_and_chance(void **state)
 
 static const bool kinds[] = {false, true};
 
-#define BOTH(function)                                                              \
-	{"uring: " #function, function, set_up, tear_down, (void *)&kinds[0]},      \
-	{                                                                           \
-		"sync: " #function, function, set_up, tear_down, (void *)&kinds[1]  \
+#define BOTH(function)                                                             \
+	{"uring: " #function, function, set_up, tear_down, (void *)&kinds[0]},     \
+	{                                                                          \
+		"sync: " #function, function, set_up, tear_down, (void *)&kinds[1] \
 	}
 
 int main(void)

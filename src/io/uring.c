@@ -492,7 +492,8 @@ static int uring_start(struct reactor *reactor, struct fault *fault)
 		free(uring);
 		return fault_set(fault, r, "io_uring: %s", strerror(-r));
 	}
-	/* Without it (before Linux 5.11) a wait with a time limit would need the submission queue. */
+	/* Without it (before Linux 5.11) a wait with a time limit would need the submission queue.
+	 */
 	r = uring->ring.features & IORING_FEAT_EXT_ARG ? 0 : -EOPNOTSUPP;
 	if (r == 0)
 		r = register_members(reactor, uring);
