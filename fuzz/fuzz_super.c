@@ -16,8 +16,8 @@
 
 enum {
 	INPUT_VERSION = 0x3,
-	INPUT_CHECKSUM = 0x4,  /* put the right checksum in: get past it */
-	INPUT_POSITION = 0x8,  /* put the right super_offset in */
+	INPUT_CHECKSUM = 0x4,    /* put the right checksum in: get past it */
+	INPUT_POSITION = 0x8,    /* put the right super_offset in */
 	INPUT_EVERYWHERE = 0x10, /* choose among four copies */
 };
 
@@ -69,8 +69,8 @@ static void check_texts(const struct md_super *super)
 	must(strlen(name) < MD_NAME_MAX);
 }
 
-static void decode_one(const struct md_format *format, const uint8_t *block, uint64_t at,
-	uint64_t sectors)
+static void decode_one(
+	const struct md_format *format, const uint8_t *block, uint64_t at, uint64_t sectors)
 {
 	struct md_super super;
 	struct fault fault = {0};
@@ -94,8 +94,8 @@ static void choose(const uint8_t *block, uint64_t sectors)
 
 	for (unsigned v = 0; v < MD_VERSIONS; v++) {
 		memcpy(blocks.block[v], block, MD_SUPER_BYTES);
-		blocks.present[v] = md_format((enum md_version)v)->location(sectors,
-			&blocks.sector[v]) == 0;
+		blocks.present[v] = md_format((enum md_version)v)
+					    ->location(sectors, &blocks.sector[v]) == 0;
 	}
 	r = md_super_choose(&blocks, sectors, &super, &fault);
 	must(r <= 0 && fault.error == r);
