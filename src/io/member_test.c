@@ -406,7 +406,7 @@ static void check_access(struct place *place, const char *path, size_t bytes, un
 	make_file(path, bytes);
 	fill(shadow, bytes, 3);
 	member = opened(place, path, flags);
-	for (unsigned i = 0; i < 300; i++) {
+	for (unsigned i = 0; i < 150; i++) {
 		uint64_t offset = next_number(&number) % bytes;
 		size_t length = next_number(&number) % (i % 3 == 0 ? 20000 : 700);
 
