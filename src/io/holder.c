@@ -5,9 +5,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/loop.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -99,16 +101,22 @@ static bool is_mounted(unsigned major_number, unsigned minor_number, char *words
 	return false;
 }
 
-static bool is_same_file(const char *path, const struct member *member)
+static bool is_same(const struct stat *attributes, const struct member *member)
+{
+	if (member->is_block)
+		return S_ISBLK(attributes->st_mode) && attributes->st_rdev == member->device;
+	return S_ISREG(attributes->st_mode) && attributes->st_dev == member->device &&
+	       attributes->st_ino == member->inode;
+}
+
+static bool is_path_of(const char *path, const struct member *member)
 {
 	struct stat attributes;
 
-	return stat(path, &attributes) == 0 && S_ISREG(attributes.st_mode) &&
-	       attributes.st_dev == member->device && attributes.st_ino == member->inode;
+	return stat(path, &attributes) == 0 && is_same(&attributes, member);
 }
 
-/* A swap area on the block device @device or, if @file is not NULL, in that file. */
-static bool is_swap(dev_t device, const struct member *file, char *words, size_t size)
+static bool is_swap(const struct member *member, char *words, size_t size)
 {
 	_cleanup_fclose_ FILE *swaps = fopen("/proc/swaps", "re");
 	_cleanup_free_ char *line = NULL;
@@ -120,7 +128,7 @@ static bool is_swap(dev_t device, const struct member *file, char *words, size_t
 		if (sscanf(line, "%4095s", path) != 1)
 			continue;
 		unescape(path);
-		if (file != NULL ? is_same_file(path, file) : is_block_device(path, device)) {
+		if (is_path_of(path, member)) {
 			(void)snprintf(words, size, "in use as swap");
 			return true;
 		}
@@ -153,14 +161,56 @@ static bool has_holder(const char *sys, char *words, size_t size)
 	return false;
 }
 
+/*
+ * Is the member what the loop device @name lies over? /sys tells everybody the path, but a path may
+ * have been deleted while the file has another, or be one of another root folder; the device itself
+ * tells numbers (in the encoding of dev_t), to those who may open it.
+ */
+static bool is_loop_over(const char *name, const struct member *member)
+{
+	char path[PATH_MAX], backing[PATH_MAX];
+	struct loop_info64 info = {0};
+	_cleanup_close_ int fd = -1;
+
+	(void)snprintf(path, sizeof(path), "/sys/block/%s/loop/backing_file", name);
+	if (!read_line(path, backing, sizeof(backing)))
+		return false; /* over nothing */
+	if (is_path_of(backing, member))
+		return true;
+	(void)snprintf(path, sizeof(path), "/dev/%s", name);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) < 0)
+		return false;
+	return member->is_block
+		       ? info.lo_rdevice == member->device
+		       : info.lo_device == member->device && info.lo_inode == member->inode;
+}
+
+static bool has_loop_device(const struct member *member, char *words, size_t size)
+{
+	_cleanup_dir_ DIR *dir = opendir("/sys/block");
+	struct dirent *entry;
+
+	while (dir != NULL && (entry = readdir(dir)) != NULL) {
+		if (strncmp(entry->d_name, "loop", 4) != 0 || !is_loop_over(entry->d_name, member))
+			continue;
+		(void)snprintf(words, size, "the backing %s of /dev/%s",
+			member->is_block ? "device" : "file", entry->d_name);
+		return true;
+	}
+	return false;
+}
+
 static bool is_used(unsigned major_number, unsigned minor_number, char *words, size_t size)
 {
+	const struct member device = {
+		.is_block = true, .device = makedev(major_number, minor_number)};
 	char sys[64];
 
 	(void)snprintf(sys, sizeof(sys), "/sys/dev/block/%u:%u", major_number, minor_number);
 	return is_mounted(major_number, minor_number, words, size) ||
-	       is_swap(makedev(major_number, minor_number), NULL, words, size) ||
-	       has_holder(sys, words, size);
+	       is_swap(&device, words, size) || has_holder(sys, words, size) ||
+	       has_loop_device(&device, words, size);
 }
 
 /* A partition of the device in use: its words with the partition's name before them. */
@@ -208,30 +258,10 @@ static bool disk_is_used(const struct member *member, char *words, size_t size)
 	return true;
 }
 
-static bool has_loop_device(const struct member *member, char *words, size_t size)
-{
-	_cleanup_dir_ DIR *dir = opendir("/sys/block");
-	struct dirent *entry;
-
-	while (dir != NULL && (entry = readdir(dir)) != NULL) {
-		char path[PATH_MAX], backing[PATH_MAX];
-
-		if (strncmp(entry->d_name, "loop", 4) != 0)
-			continue;
-		(void)snprintf(
-			path, sizeof(path), "/sys/block/%s/loop/backing_file", entry->d_name);
-		if (!read_line(path, backing, sizeof(backing)) || !is_same_file(backing, member))
-			continue;
-		(void)snprintf(words, size, "the backing file of /dev/%s", entry->d_name);
-		return true;
-	}
-	return false;
-}
-
 bool holder_of_device(const struct member *member, char *words, size_t size)
 {
 	if (!member->is_block)
-		return has_loop_device(member, words, size) || is_swap(0, member, words, size);
+		return has_loop_device(member, words, size) || is_swap(member, words, size);
 	return is_used(member->major, member->minor, words, size) ||
 	       partition_is_used(member, words, size) || disk_is_used(member, words, size);
 }
@@ -245,8 +275,11 @@ static bool has_lock(const char *process, const char *descriptor)
 	return read_line(path, content, sizeof(content)) && strstr(content, "\nlock:") != NULL;
 }
 
-/* How closely the process has the member: 0 not at all, 1 open, 2 locked. */
-static int grip(const char *process, const struct member *member)
+/*
+ * How closely the process has the member: 0 not at all, 1 open, 2 locked. Of our own process the
+ * descriptor of this very attempt does not count, nor does a mere look at a file by another one.
+ */
+static int grip(const char *process, bool own, const struct member *member)
 {
 	char path[PATH_MAX];
 	_cleanup_dir_ DIR *dir = NULL;
@@ -259,13 +292,14 @@ static int grip(const char *process, const struct member *member)
 		struct stat attributes;
 
 		if (entry->d_name[0] == '.' ||
-			fstatat(dirfd(dir), entry->d_name, &attributes, 0) < 0)
+			(own && strtol(entry->d_name, NULL, 10) == member->fd) ||
+			fstatat(dirfd(dir), entry->d_name, &attributes, 0) < 0 ||
+			!is_same(&attributes, member))
 			continue;
-		if (member->is_block ? S_ISBLK(attributes.st_mode) &&
-					       attributes.st_rdev == member->device
-				     : attributes.st_dev == member->device &&
-					       attributes.st_ino == member->inode)
-			found = has_lock(process, entry->d_name) ? 2 : 1;
+		if (has_lock(process, entry->d_name))
+			found = 2;
+		else if (!own || member->is_block)
+			found = 1;
 	}
 	return found;
 }
@@ -292,16 +326,20 @@ bool holder_process(const struct member *member, char *words, size_t size)
 	int best = 0;
 
 	while (dir != NULL && best < 2 && (entry = readdir(dir)) != NULL) {
+		bool own;
 		int found;
 
-		if (!isdigit((unsigned char)entry->d_name[0]) ||
-			strtol(entry->d_name, NULL, 10) == getpid())
+		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		found = grip(entry->d_name, member);
-		if (found > best) {
-			best = found;
+		own = strtol(entry->d_name, NULL, 10) == getpid();
+		found = grip(entry->d_name, own, member);
+		if (found <= best)
+			continue;
+		best = found;
+		if (own)
+			(void)snprintf(words, size, "this very command, which has it already");
+		else
 			describe(entry->d_name, words, size);
-		}
 	}
 	return best > 0;
 }

@@ -7,11 +7,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "io/internal.h"
 #include "util/rounding.h"
 
 #define FILE_BYTES (2 * K * K)
@@ -61,7 +63,8 @@ static void start_reactor(struct rig *rig)
 	struct reactor_options options = {.members = rig->members,
 		.member_count = 2,
 		.io_max = IO_MAX,
-		.sync = rig->flavour->sync};
+		.sync = rig->flavour->sync,
+		.ring = !rig->flavour->sync};
 	struct fault fault = {0};
 
 	assert_int_equal(reactor_new(&options, &rig->reactor, &fault), 0);
@@ -587,6 +590,113 @@ static void refused_ring_falls_back(void **state)
 	rig->members[1] = rig->members[0];
 }
 
+struct errand {
+	struct rig *rig;
+	struct job *jobs;
+	unsigned count;
+};
+
+static void *submit_and_end(void *argument)
+{
+	struct errand *errand = argument;
+
+	for (unsigned i = 0; i < errand->count; i++)
+		job_submit(errand->rig, &errand->jobs[i]);
+	world_kick(errand->rig->world);
+	return NULL;
+}
+
+/* The kernel cancels what a thread has in io_uring when that thread ends; nobody may notice. */
+static void outlives_its_thread(void **state)
+{
+	static const enum world_op ops[] = {WORLD_ZERO, WORLD_WRITE, WORLD_WRITE, WORLD_WRITE};
+	struct rig *rig = usable(state);
+	struct job jobs[4 * IO_MAX];
+	struct errand errand = {rig, jobs, 4 * IO_MAX};
+
+	for (unsigned round = 0; round < 20; round++) {
+		pthread_t thread;
+
+		for (unsigned i = 0; i < errand.count; i++) {
+			job_shape(&jobs[i], ops[i % 4], &(struct shape){i * 8 * K, 8 * K, 1, i, 0});
+			jobs[i].io.flags = WORLD_FUA; /* slow: in line when the thread ends */
+			fill(job_data(&jobs[i]), 8 * K, i + round);
+			if (ops[i % 4] == WORLD_ZERO)
+				memset(rig->shadow + i * 8 * K, 0, 8 * K);
+			if (ops[i % 4] == WORLD_WRITE)
+				memcpy(rig->shadow + i * 8 * K, job_data(&jobs[i]), 8 * K);
+		}
+		assert_int_equal(pthread_create(&thread, NULL, submit_and_end, &errand), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		run_all(rig);
+		for (unsigned i = 0; i < errand.count; i++) {
+			assert_int_equal(jobs[i].result, 0);
+			free(jobs[i].buffer);
+		}
+		check_content(rig);
+	}
+}
+
+/* The like, sure to be cancelled: a read that waits for what comes after its thread has ended. */
+static void outwaits_its_thread(void **state)
+{
+	struct rig *rig = usable(state);
+	struct job job;
+	struct errand errand = {rig, &job, 1};
+	pthread_t thread;
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	rig->special = (struct member){.fd = ends[0], .memory_align = 1};
+	rig->members[1] = &rig->special;
+	reactor_free(rig->reactor);
+	start_reactor(rig);
+	job_shape(&job, WORLD_READ, &(struct shape){0, SECTOR, 1, 0, false});
+	job.io.member = 1;
+	assert_int_equal(pthread_create(&thread, NULL, submit_and_end, &errand), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(write(ends[1], rig->shadow, SECTOR), SECTOR);
+	run_all(rig);
+	assert_int_equal(job.result, 0);
+	assert_memory_equal(job_data(&job), rig->shadow, SECTOR);
+	close(ends[1]);
+	free(job.buffer);
+}
+
+/* Whether a bounce buffer is needed, also as devices see it that take addresses at 4 bytes. */
+static void knows_alignment(void **state)
+{
+	static const struct {
+		uint32_t memory_align; /* 0: not direct */
+		size_t skew, first, second;
+		bool aligned;
+	} rows[] = {
+		{0, 1, 513, 511, true},
+		{512, 0, 512, 512, true},
+		{512, 512, 512, 1024, true},
+		{512, 4, 512, 512, false},
+		{512, 0, 516, 508, false},
+		{4, 4, 512, 512, true},
+		{4, 2, 512, 512, false},
+		{4, 4, 516, 508, false}, /* the sum is a sector's multiple, its parts are not */
+		{1, 1, 512, 512, true},
+		{1, 1, 513, 511, false},
+	};
+	char *page = aligned_alloc(4096, 4096);
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct iovec iov[] = {{page + rows[i].skew, rows[i].first},
+			{page + 2048 + rows[i].skew, rows[i].second}};
+		struct member member = {
+			.direct = rows[i].memory_align > 0, .memory_align = rows[i].memory_align};
+		struct world_io io = {.op = WORLD_READ, .iov = iov, .iov_count = 2};
+
+		assert_int_equal(transfer_is_aligned(&member, &io), rows[i].aligned);
+	}
+	free(page);
+}
+
 /* Nothing is allocated after the start. */
 static void memory_is_fixed(void **state)
 {
@@ -632,6 +742,9 @@ static const struct test_case cases[] = {
 	{"long read goes on", long_read_goes_on, on_tmpfs},
 	{"makes durable", makes_durable, on_disk},
 	{"refused ring falls back", refused_ring_falls_back, over_ring},
+	{"outlives its thread", outlives_its_thread, NULL},
+	{"outwaits its thread", outwaits_its_thread, over_ring},
+	{"knows alignment", knows_alignment, on_tmpfs},
 	{"memory is fixed", memory_is_fixed, NULL},
 };
 

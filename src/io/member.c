@@ -231,14 +231,12 @@ static int direct_alignment(const struct member *member, uint32_t *ret_memory_al
 	return 0;
 }
 
-/* tmpfs takes O_DIRECT and copies all the same: alignment and bounce buffers would be for nothing.
- */
-static bool is_memory(const struct member *member)
+static bool is_in_memory(const struct member *member)
 {
 	struct statfs system;
 
 	return !member->is_block && fstatfs(member->fd, &system) == 0 &&
-	       system.f_type == TMPFS_MAGIC;
+	       (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
 }
 
 /* Does one sector, at an offset and an address that are sectors and nothing more, come through? */
@@ -250,14 +248,17 @@ static bool takes_sectors(const struct member *member)
 	       pread(member->fd, buffer + SECTOR_BYTES, SECTOR_BYTES, SECTOR_BYTES) == SECTOR_BYTES;
 }
 
-/* Only whole sectors can be moved directly: a file with an odd tail is left to the page cache. */
+/*
+ * Only whole sectors can be moved directly: a file with an odd tail is left to the page cache.
+ * tmpfs takes O_DIRECT and copies all the same: alignment and bounce buffers would be for nothing.
+ */
 static void try_direct(struct member *member)
 {
 	uint32_t align;
 	int flags = fcntl(member->fd, F_GETFL);
 
 	if (flags < 0 || member->size_bytes < 2 * SECTOR_BYTES ||
-		member->size_bytes % SECTOR_BYTES != 0 || is_memory(member) ||
+		member->size_bytes % SECTOR_BYTES != 0 || member->in_memory ||
 		direct_alignment(member, &align) < 0)
 		return;
 	if (fcntl(member->fd, F_SETFL, flags | O_DIRECT) < 0)
@@ -315,6 +316,7 @@ int member_open(const char *path, unsigned flags, struct member **ret, struct fa
 	if (r < 0)
 		return r;
 	member->memory_align = 1;
+	member->in_memory = is_in_memory(member);
 	if (!(flags & MEMBER_BUFFERED))
 		try_direct(member);
 	*ret = steal_ptr(member);

@@ -25,7 +25,8 @@ struct member {
 	uint32_t logical_block_bytes; /* smallest write the device knows; 512 for files */
 	uint32_t memory_align;        /* what O_DIRECT asks of buffer addresses; 1 if not direct */
 	bool is_block;
-	bool direct; /* opened with O_DIRECT; only if it takes 512-byte offsets and lengths */
+	bool direct;    /* opened with O_DIRECT; only if it takes 512-byte offsets and lengths */
+	bool in_memory; /* a file of tmpfs or ramfs: there is no device to wait for */
 	bool readonly;
 	dev_t device;          /* block device: its number; file: the file system's */
 	ino_t inode;           /* files only */

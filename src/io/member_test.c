@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/blkpg.h>
 #include <linux/loop.h>
 #include <sched.h>
 #include <signal.h>
@@ -229,8 +230,8 @@ static void shares_as_it_should(void **state)
 	member_close(first);
 	member_close(second);
 	first = opened(place, "file", MEMBER_EXCLUSIVE); /* a writer does not */
-	refused(place, "other name", MEMBER_EXCLUSIVE, -EBUSY, "in use");
-	refused(place, "file", readonly, -EBUSY, "in use");
+	refused(place, "other name", MEMBER_EXCLUSIVE, -EBUSY, "in use by this very command");
+	refused(place, "file", readonly, -EBUSY, "in use by this very command");
 	second = opened(place, "file", MEMBER_READONLY); /* who does not ask for it, looks */
 	member_close(second);
 	member_close(first);
@@ -328,7 +329,8 @@ static void names_the_holder(void **state)
 static int attach_loop(const char *path, char *device, size_t size)
 {
 	_cleanup_close_ int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
-	struct loop_config config = {0};
+	struct loop_config config = {
+		.info.lo_flags = LO_FLAGS_AUTOCLEAR}; /* goes when a test fails, too */
 
 	for (unsigned attempt = 0; control >= 0 && attempt < 20; attempt++) {
 		int number = ioctl(control, LOOP_CTL_GET_FREE), loop;
@@ -383,7 +385,7 @@ static void block_devices(void **state)
 	assert_int_equal(mkdir("mount point", 0700), 0);
 	(void)snprintf(folder, sizeof(folder), "mkfs.ext2 -q %s 2>/dev/null", device);
 	if (system(folder) == 0 && unshare(CLONE_NEWNS) == 0 &&
-		mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+		mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0 &&
 		mount(device, "mount point", "ext4", MS_RDONLY, NULL) == 0) {
 		(void)snprintf(folder, sizeof(folder), "mounted on %s/mount point", place->folder);
 		refused(place, device, MEMBER_EXCLUSIVE, -EBUSY, folder);
@@ -392,6 +394,81 @@ static void block_devices(void **state)
 	} else {
 		print_message("cannot mount here: mounted devices are not tested\n");
 	}
+	assert_int_equal(ioctl(loop, LOOP_CLR_FD, 0), 0);
+	close(loop);
+}
+
+/*
+ * A loop device over a file whose path is gone, but which has another name; and one over a device,
+ * which the kernel does not count as a user of it.
+ */
+static void finds_hidden_loops(void **state)
+{
+	struct place *place = *state;
+	char device[64], upper[64], words[100];
+	int loop, upper_loop;
+
+	make_file("file", 1024 * K);
+	loop = attach_loop("file", device, sizeof(device));
+	assert_int_equal(link("file", "other name"), 0);
+	assert_int_equal(unlink("file"), 0);
+	(void)snprintf(words, sizeof(words), "the backing file of %s", device);
+	refused(place, "other name", MEMBER_EXCLUSIVE, -EBUSY, words);
+	upper_loop = attach_loop(device, upper, sizeof(upper));
+	(void)snprintf(words, sizeof(words), "the backing device of %s", upper);
+	refused(place, device, MEMBER_EXCLUSIVE, -EBUSY, words);
+	assert_int_equal(ioctl(upper_loop, LOOP_CLR_FD, 0), 0);
+	close(upper_loop);
+	member_close(opened(place, device, MEMBER_EXCLUSIVE));
+	assert_int_equal(ioctl(loop, LOOP_CLR_FD, 0), 0);
+	close(loop);
+	member_close(opened(place, "other name", MEMBER_EXCLUSIVE));
+}
+
+/* The partition @number of @loop, added (over the second half MiB) or taken away. */
+static int change_partition(int loop, int operation, int number)
+{
+	struct blkpg_partition partition = {.start = 512 * K, .length = 512 * K, .pno = number};
+	struct blkpg_ioctl_arg argument = {
+		.op = operation, .datalen = sizeof(partition), .data = &partition};
+
+	return ioctl(loop, BLKPG, &argument);
+}
+
+/* Somebody has the partition: nobody else gets the disk, nor the other way round. */
+static void tells_of_partitions(void **state)
+{
+	struct place *place = *state;
+	char device[64], part[80], upper[64], words[200];
+	struct member *member;
+	int loop, upper_loop;
+
+	make_file("file", 1024 * K);
+	loop = attach_loop("file", device, sizeof(device));
+	(void)snprintf(part, sizeof(part), "%sp1", device);
+	if (change_partition(loop, BLKPG_ADD_PARTITION, 1) < 0 || access(part, F_OK) != 0) {
+		print_message("%s: no partitions here\n", device);
+		(void)ioctl(loop, LOOP_CLR_FD, 0);
+		close(loop);
+		skip();
+	}
+	member = opened(place, part, MEMBER_EXCLUSIVE);
+	assert_int_equal(member->size_bytes, 512 * K);
+	refused(place, device, MEMBER_EXCLUSIVE, -EBUSY, "in use");
+	member_close(member);
+	upper_loop = attach_loop(part, upper, sizeof(upper));
+	(void)snprintf(words, sizeof(words), "in use: its partition %s is the backing device of %s",
+		part + 5, upper);
+	refused(place, device, MEMBER_EXCLUSIVE, -EBUSY, words);
+	assert_int_equal(ioctl(upper_loop, LOOP_CLR_FD, 0), 0);
+	close(upper_loop);
+	upper_loop = attach_loop(device, upper, sizeof(upper));
+	(void)snprintf(
+		words, sizeof(words), "in use: the whole disk is the backing device of %s", upper);
+	refused(place, part, MEMBER_EXCLUSIVE, -EBUSY, words);
+	assert_int_equal(ioctl(upper_loop, LOOP_CLR_FD, 0), 0);
+	close(upper_loop);
+	assert_int_equal(change_partition(loop, BLKPG_DEL_PARTITION, 1), 0);
 	assert_int_equal(ioctl(loop, LOOP_CLR_FD, 0), 0);
 	close(loop);
 }
@@ -474,6 +551,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(shares_as_it_should, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(names_the_holder, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(block_devices, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(finds_hidden_loops, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(tells_of_partitions, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(reads_and_writes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(opening_writes_nothing, set_up, tear_down),
 	};

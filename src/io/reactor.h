@@ -30,13 +30,16 @@ struct reactor_options {
 	unsigned member_count;
 	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
 	bool sync;       /* plain pread and pwrite instead of io_uring */
+	bool ring; /* io_uring even where all members live in memory */
 };
 
 /*
- * io_uring unless @options->sync or the kernel refuses it (then plain calls; reactor_kind() tells).
+ * io_uring, unless @options->sync says so, all members live in memory, or the kernel refuses it:
+ * then plain calls. reactor_kind() tells which.
  * -ENOMEM, or the errno of the set-up.
  */
 int reactor_new(const struct reactor_options *options, struct reactor **ret, struct fault *fault);
+/* No I/O may be in flight: the kernel would move its bytes all the same, whenever. */
 void reactor_free(struct reactor *reactor);
 const char *reactor_kind(const struct reactor *reactor); /* "uring" or "sync" */
 

@@ -4,10 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#else
+#define RUNNING_ON_VALGRIND 0
+#endif
 #include "util/rounding.h"
 
 #define MS 1000000ull
@@ -380,6 +389,18 @@ static bool is_asleep(const struct waiter *waiter)
 	return strstr(line, ") S ") != NULL;
 }
 
+/* The cases below, where one thread waits in the kernel and another one works. */
+static struct rig *two_threads(void **state)
+{
+	struct rig *rig = *state;
+
+	if (RUNNING_ON_VALGRIND && strcmp(reactor_kind(rig->reactor), "uring") == 0) {
+		print_message("valgrind holds all threads while one waits for a ring\n");
+		skip();
+	}
+	return rig;
+}
+
 static void start_waiting(struct rig *rig, struct waiter *waiter, bool until_asleep)
 {
 	*waiter = (struct waiter){.rig = rig};
@@ -390,7 +411,7 @@ static void start_waiting(struct rig *rig, struct waiter *waiter, bool until_asl
 
 static void wait_sees_io(void **state)
 {
-	struct rig *rig = *state;
+	struct rig *rig = two_threads(state);
 	struct waiter waiter;
 	struct world_io ios[4];
 
@@ -410,7 +431,7 @@ static void wait_sees_io(void **state)
 
 static void wait_sees_new_timer(void **state)
 {
-	struct rig *rig = *state;
+	struct rig *rig = two_threads(state);
 	struct waiter waiter;
 	struct alarm alarm = {0}, late = {0};
 
@@ -429,7 +450,7 @@ static void wait_sees_new_timer(void **state)
 
 static void wait_sees_new_watch(void **state)
 {
-	struct rig *rig = *state;
+	struct rig *rig = two_threads(state);
 	struct waiter waiter;
 	struct look look = {.leaves = true};
 
@@ -443,6 +464,101 @@ static void wait_sees_new_watch(void **state)
 	assert_string_equal(rig->log, "p");
 }
 
+struct restless {
+	struct rig *rig;
+	bool stop;
+	unsigned waits;
+};
+
+static void *wait_again_and_again(void *argument)
+{
+	struct restless *restless = argument;
+
+	while (!__atomic_load_n(&restless->stop, __ATOMIC_SEQ_CST)) {
+		assert_int_equal(reactor_wait(restless->rig->reactor, LONG_WAIT_NS), 0);
+		__atomic_add_fetch(&restless->waits, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+/*
+ * A waiting thread looks without the owner's lock: watches come and go meanwhile, and what is gone
+ * is somebody else's memory. The sanitizers see a look at it.
+ */
+static void wait_survives_removed_watches(void **state)
+{
+	struct rig *rig = two_threads(state);
+	struct restless restless = {.rig = rig};
+	struct world_io io;
+	pthread_t thread;
+
+	put(rig->pipe[1], "x");
+	assert_int_equal(pthread_create(&thread, NULL, wait_again_and_again, &restless), 0);
+	for (unsigned i = 0; i < 2000 || __atomic_load_n(&restless.waits, __ATOMIC_SEQ_CST) < 200;
+		i++) {
+		struct look *look = calloc(1, sizeof(*look));
+
+		prepare(rig, look, rig->pipe[0], 'h');
+		assert_int_equal(reactor_watch_add(rig->reactor, &look->watch), 0);
+		while (i % 100 == 0 && rig->log[0] == '\0') /* a look now and then */
+			assert_true(reactor_run(rig->reactor, false, 0) >= 0);
+		if (rig->log[0] != '\0')
+			put(rig->pipe[1], "x");
+		rig->log[0] = '\0';
+		reactor_watch_remove(rig->reactor, &look->watch);
+		free(look);
+		assert_true(reactor_run(rig->reactor, false, 0) >= 0);
+	}
+	__atomic_store_n(&restless.stop, true, __ATOMIC_SEQ_CST);
+	write_to(rig, &io, true);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	run_until(rig, 1);
+	assert_string_equal(rig->log, "i");
+}
+
+/* From now on the kernel says -EAGAIN when requests are handed to a ring, as if short of memory. */
+static void refuse_requests(void)
+{
+	struct sock_filter steps[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_io_uring_enter, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(steps) / sizeof(steps[0]), steps};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+		_exit(77);
+}
+
+/* That passes, so it is no error of the loop, which would end an array's process. */
+static void shortage_is_no_error(void **state)
+{
+	struct rig *rig = *state;
+	struct world_io io;
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		refuse_requests();
+		for (unsigned i = 0; i < 3; i++) {
+			write_to(rig, &io, true);
+			if (reactor_run(rig->reactor, true, MS) < 0)
+				_exit(1);
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
+		print_message("no seccomp here\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
+}
+
 static void world_tells_time_and_chance(void **state)
 {
 	struct rig *rig = *state;
@@ -453,6 +569,38 @@ static void world_tells_time_and_chance(void **state)
 	rig->world->ops->random(rig->world, random[0], 64);
 	rig->world->ops->random(rig->world, random[1], 64);
 	assert_memory_not_equal(random[0], random[1], 64);
+}
+
+static const char *kind_of(bool first_in_memory, bool second_in_memory, struct reactor_options how)
+{
+	struct member one = {.fd = open("/dev/full", O_RDWR | O_CLOEXEC), .memory_align = 1};
+	struct member two = one;
+	struct member *members[] = {&one, &two};
+	struct reactor *reactor;
+	const char *kind;
+
+	one.in_memory = first_in_memory;
+	two.in_memory = second_in_memory;
+	how.members = members;
+	how.member_count = 2;
+	how.io_max = 1;
+	assert_int_equal(reactor_new(&how, &reactor, NULL), 0);
+	kind = reactor_kind(reactor);
+	reactor_free(reactor);
+	close(one.fd);
+	return kind;
+}
+
+static void plain_calls_where_all_is_memory(void **state)
+{
+	const struct reactor_options any = {0}, sync = {.sync = true}, ring = {.ring = true};
+
+	assert_string_equal(kind_of(true, true, any), "sync");
+	assert_string_equal(kind_of(true, true, ring), "uring");
+	assert_string_equal(kind_of(true, false, any), "uring");
+	assert_string_equal(kind_of(false, true, any), "uring");
+	assert_string_equal(kind_of(false, false, any), "uring");
+	assert_string_equal(kind_of(false, false, sync), "sync");
 }
 
 static const bool kinds[] = {false, true};
@@ -477,7 +625,10 @@ int main(void)
 		BOTH(wait_sees_io),
 		BOTH(wait_sees_new_timer),
 		BOTH(wait_sees_new_watch),
+		BOTH(wait_survives_removed_watches),
+		BOTH(shortage_is_no_error),
 		BOTH(world_tells_time_and_chance),
+		cmocka_unit_test(plain_calls_where_all_is_memory),
 	};
 
 	return cmocka_run_group_tests_name("reactor", tests, NULL, NULL);

@@ -20,7 +20,14 @@ struct sync {
 	unsigned queued; /* read by a waiting thread without the owner's lock */
 	int wake_fd;
 	void *bounce;
+	/*
+	 * What a waiting thread polls: by watch, its descriptor and events. A copy, for that thread
+	 * looks without the owner's lock, and a watch that is removed meanwhile may be gone.
+	 */
+	uint64_t polled[WATCHES_MAX];
 };
+
+#define POLL_NOTHING UINT64_MAX
 
 static void sync_submit(struct reactor *reactor, struct world_io *io)
 {
@@ -246,12 +253,25 @@ static unsigned sync_deliver(struct reactor *reactor)
 	return perform_queued(reactor) + deliver_watches(reactor);
 }
 
+static unsigned gather_polled(const struct sync *sync, struct pollfd *fds)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < WATCHES_MAX; i++) {
+		uint64_t polled = __atomic_load_n(&sync->polled[i], __ATOMIC_SEQ_CST);
+
+		if (polled != POLL_NOTHING)
+			fds[count++] = (struct pollfd){
+				.fd = (int)(polled >> 32), .events = (short)(polled & UINT16_MAX)};
+	}
+	return count;
+}
+
 static int sync_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 {
 	struct sync *sync = reactor->data;
 	struct pollfd fds[WATCHES_MAX + 1];
-	unsigned indexes[WATCHES_MAX + 1];
-	unsigned count = gather_watches(reactor, fds, indexes);
+	unsigned count = gather_polled(sync, fds);
 	struct timespec limit = {.tv_sec = (time_t)(wait_ns / 1000000000u),
 		.tv_nsec = (long)(wait_ns % 1000000000u)};
 	uint64_t value;
@@ -270,7 +290,13 @@ static int sync_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 
 static void sync_watch_changed(struct reactor *reactor, unsigned index)
 {
-	(void)index; /* the list is gathered anew for each poll, the next time round */
+	struct sync *sync = reactor->data;
+	const struct reactor_watch *watch = reactor->watches[index].watch;
+	uint64_t polled = POLL_NOTHING;
+
+	if (watch != NULL)
+		polled = (uint64_t)(uint32_t)watch->fd << 32 | (uint16_t)watch->events;
+	__atomic_store_n(&sync->polled[index], polled, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&reactor->waiting, __ATOMIC_SEQ_CST))
 		sync_wake(reactor);
 }
@@ -293,6 +319,8 @@ static int sync_start(struct reactor *reactor, struct fault *fault)
 		return fault_set(fault, -ENOMEM, "no memory for the reactor");
 	reactor->data = sync;
 	sync->last = &sync->first;
+	for (unsigned i = 0; i < WATCHES_MAX; i++)
+		sync->polled[i] = POLL_NOTHING;
 	sync->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sync->bounce = aligned_alloc(4096, BOUNCE_BYTES);
 	if (sync->wake_fd < 0 || sync->bounce == NULL) {

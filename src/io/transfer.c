@@ -6,6 +6,8 @@
 #include "io/internal.h"
 #include "util/rounding.h"
 
+#define SECTOR_BYTES 512u
+
 unsigned transfer_position(const struct world_io *io, uint64_t progress, size_t *ret_skip)
 {
 	unsigned index = 0;
@@ -53,12 +55,15 @@ void transfer_scatter(
 
 bool transfer_is_aligned(const struct member *member, const struct world_io *io)
 {
-	uintptr_t bits = 0;
+	uintptr_t addresses = 0, lengths = 0;
 
 	if (!member->direct)
 		return true;
-	for (unsigned i = 0; i < io->iov_count; i++)
-		bits |= (uintptr_t)io->iov[i].iov_base | io->iov[i].iov_len;
-	/* memory_align is a power of two and at most a page; lengths are sectors already. */
-	return (bits & (member->memory_align - 1)) == 0;
+	for (unsigned i = 0; i < io->iov_count; i++) {
+		addresses |= (uintptr_t)io->iov[i].iov_base;
+		lengths |= io->iov[i].iov_len;
+	}
+	/* A device may take addresses at 4 bytes and yet ask whole sectors of each length, not of
+	 * their sum alone: the kernel's bdev_iter_is_aligned(). */
+	return (addresses & (member->memory_align - 1)) == 0 && lengths % SECTOR_BYTES == 0;
 }

@@ -282,7 +282,8 @@ static void fallocated(struct reactor *reactor, struct world_io *io, int result)
 
 static void advance(struct reactor *reactor, struct world_io *io, int result)
 {
-	if (result == -EINTR || result == -EAGAIN) {
+	/* We cancel no I/O, but the kernel does when the thread that handed it over ends. */
+	if (result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
 		step(reactor, io);
 		return;
 	}
@@ -455,7 +456,9 @@ static int uring_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 		r = io_uring_submit_and_wait_timeout(&uring->ring, &cqe, 1, limit, NULL);
 	else
 		r = io_uring_wait_cqe_timeout(&uring->ring, &cqe, limit);
-	return r == -ETIME || r > 0 ? 0 : r;
+	/* -EAGAIN, -EBUSY: short of memory, as in uring_kick(). Early is allowed, an error is not:
+	 * what is queued goes on as soon as the kernel has room. */
+	return r == -ETIME || r == -EAGAIN || r == -EBUSY || r > 0 ? 0 : r;
 }
 
 static int register_members(struct reactor *reactor, struct uring *uring)
