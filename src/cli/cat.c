@@ -74,8 +74,8 @@ static int open_array(struct cat *cat)
 static int open_engine(struct cat *cat)
 {
 	const struct md_assembly *assembly = cat->assembly;
-	struct reactor_options reactor = {
-		cat->set.members, cat->set.count, IO_MAX, cat->options->sync_io};
+	struct reactor_options reactor = {cat->set.members, cat->set.count, IO_MAX,
+		cat->options->sync_io, cat->options->ring_io};
 	_cleanup_free_ struct engine_slot *slots = calloc(assembly->slot_count, sizeof(*slots));
 	struct engine_config config = {
 		.level = assembly->level,

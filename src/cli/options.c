@@ -114,6 +114,7 @@ static int apply_io(struct cli_options *options, const char *value, struct fault
 	if (strcmp(value, "sync") != 0 && strcmp(value, "uring") != 0 && strcmp(value, "auto") != 0)
 		return bad_value("io", value, "auto, uring or sync", fault);
 	options->sync_io = strcmp(value, "sync") == 0;
+	options->ring_io = strcmp(value, "uring") == 0;
 	return 0;
 }
 

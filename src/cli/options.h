@@ -76,6 +76,7 @@ struct cli_options {
 	bool export_form; /* --export of --detail and --examine: KEY=value lines */
 	uint64_t readahead_bytes;
 	bool sync_io;
+	bool ring_io;
 	uint64_t offset_bytes, length_bytes;
 	bool help, version_wanted;
 	const char *completion;

@@ -82,6 +82,7 @@ int start_array(const struct start *start, struct fault *fault)
 		.nbd_path = options->nbd_path,
 		.readahead_bytes = options->readahead_bytes,
 		.sync_io = options->sync_io,
+		.ring_io = options->ring_io,
 		.persistent = start->persistent,
 	};
 	char node[PATH_MAX];

@@ -21,6 +21,7 @@ struct array_options {
 	const char *nbd_path;     /* ARRAY_EXPORT_NBD: Unix socket to listen on */
 	uint64_t readahead_bytes; /* UINT64_MAX: two full stripes */
 	bool sync_io;             /* plain pread/pwrite */
+	bool ring_io;             /* io_uring even where all members live in memory */
 	bool persistent;          /* false for --build: there is no superblock */
 };
 

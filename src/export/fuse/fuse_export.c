@@ -142,6 +142,7 @@ static int make_world(struct serving *serving, struct fault *fault)
 		.member_count = serving->start->member_count,
 		.io_max = MEMBER_IOS_MAX,
 		.sync = serving->start->options->sync_io,
+		.ring = serving->start->options->ring_io,
 	};
 	uint64_t stripe;
 	int r = reactor_new(&options, &serving->reactor, fault);

@@ -14,7 +14,7 @@ struct handover_head {
 	uint64_t member_struct_bytes, super_bytes, assembly_bytes; /* tell builds apart */
 	uint32_t member_count;
 	bool has_super;
-	bool persistent, readonly, sync_io;
+	bool persistent, readonly, sync_io, ring_io;
 };
 
 static int put(int fd, const void *buffer, size_t length)
@@ -75,6 +75,7 @@ static int put_all(int fd, const struct export_start *start)
 		.persistent = start->options->persistent,
 		.readonly = start->options->readonly,
 		.sync_io = start->options->sync_io,
+		.ring_io = start->options->ring_io,
 	};
 	unsigned i;
 	int r = put(fd, &head, sizeof(head));
@@ -160,6 +161,7 @@ static int get_array(int fd, struct nbd_array *array)
 	array->persistent = head.persistent;
 	array->readonly = head.readonly;
 	array->sync_io = head.sync_io;
+	array->ring_io = head.ring_io;
 	for (i = 0; r == 0 && i < head.member_count; i++)
 		r = get_member(fd, array);
 	return r;

@@ -24,6 +24,7 @@ struct nbd_array {
 	char *name; /* of the control socket, or NULL for none */
 	bool readonly;
 	bool sync_io;
+	bool ring_io;
 	bool persistent; /* there are superblocks */
 	struct md_assembly_options assemble;
 
