@@ -23,8 +23,11 @@ struct backend {
 	void (*stop)(struct reactor *reactor);
 	void (*submit)(struct reactor *reactor, struct world_io *io);
 	void (*kick)(struct reactor *reactor);
-	/* Deliver what is finished, without waiting; returns how many. */
-	unsigned (*deliver)(struct reactor *reactor);
+	/*
+	 * Deliver what is finished, without waiting; returns how many. With @waits_next the caller
+	 * calls wait() at once if that was nothing, so what wait() sees too may be left to it.
+	 */
+	unsigned (*deliver)(struct reactor *reactor, bool waits_next);
 	/*
 	 * Block until deliver() has something, or @wait_ns passed. With @submit, hand over gathered
 	 * requests in the same call; without, touch nothing that submitting touches.

@@ -298,7 +298,7 @@ int reactor_wait(struct reactor *reactor, uint64_t wait_ns)
 
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns)
 {
-	unsigned count = reactor->backend->deliver(reactor);
+	unsigned count = reactor->backend->deliver(reactor, wait);
 	unsigned expired = expire_timers(reactor);
 	int r;
 
@@ -312,5 +312,5 @@ int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns)
 	r = reactor->backend->wait(reactor, true, until_timer(reactor, wait_ns));
 	if (r < 0)
 		return r;
-	return (int)(reactor->backend->deliver(reactor) + expire_timers(reactor));
+	return (int)(reactor->backend->deliver(reactor, false) + expire_timers(reactor));
 }

@@ -15,10 +15,13 @@
 #include "io/internal.h"
 #include "util/rounding.h"
 
+#define LOOKS_PASSED_OVER_MAX 16u
+
 struct sync {
 	struct world_io *first, **last;
 	unsigned queued; /* read by a waiting thread without the owner's lock */
 	int wake_fd;
+	unsigned passed_over; /* looks at the watches left out, one after the other */
 	void *bounce;
 	/*
 	 * What a waiting thread polls: by watch, its descriptor and events. A copy, for that thread
@@ -248,9 +251,19 @@ static unsigned deliver_watches(struct reactor *reactor)
 	return delivered;
 }
 
-static unsigned sync_deliver(struct reactor *reactor)
+/*
+ * Looking at the watches costs a system call: not when the caller waits next, which looks as well,
+ * or comes back at once because I/O was done; but then every so often, or they would starve.
+ */
+static unsigned sync_deliver(struct reactor *reactor, bool waits_next)
 {
-	return perform_queued(reactor) + deliver_watches(reactor);
+	struct sync *sync = reactor->data;
+	unsigned count = perform_queued(reactor);
+
+	if (waits_next && ++sync->passed_over < LOOKS_PASSED_OVER_MAX)
+		return count;
+	sync->passed_over = 0;
+	return count + deliver_watches(reactor);
 }
 
 static unsigned gather_polled(const struct sync *sync, struct pollfd *fds)
@@ -283,7 +296,8 @@ static int sync_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 	if (__atomic_load_n(&sync->queued, __ATOMIC_SEQ_CST) == 0)
 		r = ppoll(fds, count, wait_ns == UINT64_MAX ? NULL : &limit, NULL);
 	r = r < 0 ? -errno : 0;
-	if (read(sync->wake_fd, &value, sizeof(value)) < 0 && errno != EAGAIN && errno != EINTR)
+	if (fds[count - 1].revents != 0 && read(sync->wake_fd, &value, sizeof(value)) < 0 &&
+		errno != EAGAIN && errno != EINTR)
 		return -errno;
 	return r;
 }

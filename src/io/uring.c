@@ -405,7 +405,7 @@ static unsigned reap(struct reactor *reactor)
 	return count;
 }
 
-static unsigned uring_deliver(struct reactor *reactor)
+static unsigned uring_deliver(struct reactor *reactor, bool waits_next)
 {
 	unsigned total = 0, count;
 
