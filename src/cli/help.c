@@ -19,7 +19,7 @@ static void print_names(const struct option_row *row, FILE *out)
 	(void)snprintf(text, sizeof(text), "--%s%s%s", row->name, row->value != NULL ? "=" : "",
 		row->value != NULL ? row->value : "");
 	if (row->letter != 0)
-		(void)fprintf(out, "  -%c, %-24s ", row->letter, text);
+		(void)fprintf(out, "  -%c, %-24s", row->letter, text);
 	else
 		(void)fprintf(out, "      %-24s", text);
 }

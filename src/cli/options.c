@@ -243,8 +243,8 @@ const struct option_row option_rows[] = {
 	VALUE(OPTION_BYTES, "readahead", 0, "BYTES", C | A | B, readahead_bytes,
 		"Read-ahead of the block device, units allowed. Default: two full stripes."),
 	CALL("io", 0, "HOW", C | A | B | K, apply_io,
-		"How members are read and written: auto, uring (io_uring) or sync (pread and "
-		"pwrite)."),
+		"How members are read and written: uring (io_uring), sync (pread and pwrite), or "
+		"auto: io_uring unless all members are files in memory."),
 	CALL("scan-in", 0, "PATH", A, apply_scan_in,
 		"With *--uuid*, *--name* or *--scan*: look for members in this directory, file, "
 		"device or pattern, or in \"partitions\". May be given several times."),
