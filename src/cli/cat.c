@@ -15,6 +15,7 @@
 #include "cli/members.h"
 #include "cli/run.h"
 #include "cli/say.h"
+#include "control/assembled.h"
 #include "engine/engine.h"
 #include "io/reactor.h"
 #include "util/cleanup.h"
@@ -35,6 +36,7 @@ struct cat {
 	struct member_set set;
 	struct md_assembly *assembly;
 	struct reactor *reactor;
+	struct assembled assembled;
 	struct engine *engine;
 	char *buffers;
 	struct cat_read reads[READS_MAX];
@@ -73,29 +75,27 @@ static int open_array(struct cat *cat)
 
 static int open_engine(struct cat *cat)
 {
-	const struct md_assembly *assembly = cat->assembly;
-	struct reactor_options reactor = {cat->set.members, cat->set.count, IO_MAX,
-		cat->options->sync_io, cat->options->ring_io};
-	_cleanup_free_ struct engine_slot *slots = calloc(assembly->slot_count, sizeof(*slots));
-	struct engine_config config = {
-		.level = assembly->level,
-		.layout = assembly->layout,
-		.chunk_bytes = assembly->chunk_bytes,
-		.slot_count = assembly->slot_count,
-		.slots = slots,
-		.readonly = true,
-		.requests_max = READS_MAX,
+	const struct reactor_options options = {
+		.members = cat->set.members,
+		.member_count = cat->set.count,
+		.io_max = IO_MAX,
+		.sync = cat->options->sync_io,
+		.ring = cat->options->ring_io,
 	};
 	int r;
 
-	if (slots == NULL ||
-		posix_memalign((void **)&cat->buffers, 4096, (size_t)READS_MAX * READ_BYTES) != 0)
+	if (posix_memalign((void **)&cat->buffers, 4096, (size_t)READS_MAX * READ_BYTES) != 0)
 		return fault_set(cat->fault, -ENOMEM, "no memory for the buffers");
-	assembly_slots(assembly, slots);
-	r = reactor_new(&reactor, &cat->reactor, cat->fault);
+	r = reactor_new(&options, &cat->reactor, cat->fault);
 	if (r < 0)
 		return r;
-	return engine_new(&config, reactor_world(cat->reactor), &cat->engine, cat->fault);
+	cat->assembled = (struct assembled){
+		.assembly = cat->assembly,
+		.readonly = true,
+		.requests_max = READS_MAX,
+	};
+	return assembled_engine_new(
+		&cat->assembled, reactor_world(cat->reactor), &cat->engine, cat->fault);
 }
 
 static int choose_range(struct cat *cat)

@@ -136,14 +136,3 @@ int assembly_check(const struct md_assembly *assembly, struct fault *fault)
 		geometry_free(geometry);
 	return r;
 }
-
-void assembly_slots(const struct md_assembly *assembly, struct engine_slot *slots)
-{
-	unsigned i;
-
-	for (i = 0; i < assembly->slot_count; i++) {
-		slots[i].member = (unsigned)assembly->slots[i].candidate;
-		slots[i].data_offset_bytes = assembly->slots[i].data_offset_bytes;
-		slots[i].data_bytes = assembly->slots[i].data_bytes;
-	}
-}

@@ -35,8 +35,4 @@ int member_set_assemble(const struct member_set *set, const struct md_assembly_o
 /* Does geometry take it? */
 int assembly_check(const struct md_assembly *assembly, struct fault *fault);
 
-/* An engine's view of the assembly; @slots has room for slot_count. */
-struct engine_slot;
-void assembly_slots(const struct md_assembly *assembly, struct engine_slot *slots);
-
 #endif

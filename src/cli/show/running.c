@@ -117,8 +117,32 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 		runtime_link(name, link);
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
 			return fault_set(fault, -ENOENT,
-				"cannot open %s: %s; see 'strake status' for those that run",
-				link, strerror(ENOENT));
+				"cannot open %s: %s; see 'strake status' for those that run", link,
+				strerror(ENOENT));
 	}
 	return find_by_path(word, ret, fault);
+}
+
+int running_gather(char *const *words, unsigned count, bool all, json_t **ret)
+{
+	struct fault fault = {0};
+	json_t *reply;
+	int failed = 0;
+
+	if (all) {
+		if (running_all(ret, &fault) == 0)
+			return 0;
+		fprintf(stderr, "strake: %s\n", fault.text);
+		return 1;
+	}
+	*ret = json_array();
+	for (unsigned i = 0; i < count; i++) {
+		if (running_find(words[i], &reply, &fault) == 0) {
+			json_array_append_new(*ret, reply);
+			continue;
+		}
+		fprintf(stderr, "strake: %s\n", fault.text);
+		failed = 1;
+	}
+	return failed;
 }

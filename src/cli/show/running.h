@@ -16,6 +16,12 @@ int running_find(const char *word, json_t **ret, struct fault *fault);
 /* The detail replies of all running arrays: an array, sorted by name. */
 int running_all(json_t **ret, struct fault *fault);
 
+/*
+ * The replies of all running arrays with @all, else of those that @words name; an array in *@ret.
+ * What cannot be had is told on stderr, once each. Returns the exit code so far: 0 or 1.
+ */
+int running_gather(char *const *words, unsigned count, bool all, json_t **ret);
+
 /* Facts of a reply; missing and null ones are @absent or 0. */
 const char *fact_string(const json_t *reply, const char *key, const char *absent);
 uint64_t fact_number(const json_t *reply, const char *key);

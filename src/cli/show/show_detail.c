@@ -306,35 +306,10 @@ static void show_one(const json_t *reply, const struct show_options *options)
 		detail_text(reply, options);
 }
 
-static int gather(
-	char *const *names, unsigned count, const struct show_options *options, json_t **ret)
-{
-	struct fault fault = {0};
-	json_t *reply;
-	int failed = 0;
-
-	if (options->scan) {
-		if (running_all(ret, &fault) == 0)
-			return 0;
-		fprintf(stderr, "strake: %s\n", fault.text);
-		return 1;
-	}
-	*ret = json_array();
-	for (unsigned i = 0; i < count; i++) {
-		if (running_find(names[i], &reply, &fault) == 0) {
-			json_array_append_new(*ret, reply);
-			continue;
-		}
-		fprintf(stderr, "strake: %s\n", fault.text);
-		failed = 1;
-	}
-	return failed;
-}
-
 int show_detail(char *const *names, unsigned count, const struct show_options *options)
 {
 	json_t *replies = NULL, *reply;
-	int failed = gather(names, count, options, &replies);
+	int failed = running_gather(names, count, options->scan, &replies);
 	int health = 0;
 	size_t i;
 

@@ -76,34 +76,10 @@ void status_text(const json_t *replies, FILE *out)
 	fprintf(out, "unused devices: <none>\n");
 }
 
-static int gather(char *const *names, unsigned count, json_t **ret)
-{
-	struct fault fault = {0};
-	json_t *reply;
-	int failed = 0;
-
-	if (count == 0) {
-		if (running_all(ret, &fault) == 0)
-			return 0;
-		fprintf(stderr, "strake: %s\n", fault.text);
-		return 1;
-	}
-	*ret = json_array();
-	for (unsigned i = 0; i < count; i++) {
-		if (running_find(names[i], &reply, &fault) == 0) {
-			json_array_append_new(*ret, reply);
-			continue;
-		}
-		fprintf(stderr, "strake: %s\n", fault.text);
-		failed = 1;
-	}
-	return failed;
-}
-
 int show_status(char *const *names, unsigned count, const struct show_options *options)
 {
 	json_t *replies = NULL, *json;
-	int failed = gather(names, count, &replies);
+	int failed = running_gather(names, count, count == 0, &replies);
 
 	if (replies == NULL)
 		return failed;

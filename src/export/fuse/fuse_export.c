@@ -112,27 +112,16 @@ static bool members_can_zero(const struct export_start *start)
 static int make_engine(struct serving *serving, struct fault *fault)
 {
 	const struct export_start *start = serving->start;
-	const struct md_assembly *assembly = start->assembly;
-	_cleanup_free_ struct engine_slot *slots = calloc(assembly->slot_count, sizeof(*slots));
-	const struct engine_config config = {
-		.level = assembly->level,
-		.layout = assembly->layout,
-		.chunk_bytes = assembly->chunk_bytes,
-		.slot_count = assembly->slot_count,
-		.slots = slots,
+
+	serving->assembled = (struct assembled){
+		.name = serving->name,
+		.assembly = start->assembly,
+		.members = start->members,
 		.readonly = start->options->readonly,
 		.requests_max = REQUESTS_MAX,
 	};
-
-	if (slots == NULL)
-		return fault_set(fault, -ENOMEM, "array %s: out of memory", serving->name);
-	for (unsigned i = 0; i < assembly->slot_count; i++)
-		slots[i] = (struct engine_slot){
-			.member = (unsigned)assembly->slots[i].candidate,
-			.data_offset_bytes = assembly->slots[i].data_offset_bytes,
-			.data_bytes = assembly->slots[i].data_bytes,
-		};
-	return engine_new(&config, reactor_world(serving->reactor), &serving->engine, fault);
+	return assembled_engine_new(
+		&serving->assembled, reactor_world(serving->reactor), &serving->engine, fault);
 }
 
 static int make_world(struct serving *serving, struct fault *fault)

@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <pthread.h>
 
+#include "control/assembled.h"
 #include "control/export.h"
 #include "control/server.h"
 #include "engine/engine.h"
@@ -42,6 +43,7 @@ struct serving {
 	const char *name;
 	char path[PATH_MAX]; /* of the FUSE file */
 	struct reactor *reactor;
+	struct assembled assembled;
 	struct engine *engine;
 	struct array_file *file;
 	struct control_server *server;

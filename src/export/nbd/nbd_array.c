@@ -146,30 +146,15 @@ static int list_handles(struct nbd_array *array, struct fault *fault)
 
 static int start_engine(struct nbd_array *array, struct fault *fault)
 {
-	const struct md_assembly *assembly = array->assembly;
-	_cleanup_free_ struct engine_slot *slots = calloc(assembly->slot_count, sizeof(*slots));
-	struct engine_config config = {
-		.level = assembly->level,
-		.layout = assembly->layout,
-		.chunk_bytes = assembly->chunk_bytes,
-		.slot_count = assembly->slot_count,
-		.slots = slots,
+	array->assembled = (struct assembled){
+		.name = array->name != NULL ? array->name : "without a name",
+		.assembly = array->assembly,
+		.members = array->handles,
 		.readonly = array->readonly,
 		.requests_max = REQUESTS_MAX,
 	};
-	unsigned i;
-
-	if (slots == NULL)
-		return fault_set(
-			fault, -ENOMEM, "out of memory for %u slots", assembly->slot_count);
-	for (i = 0; i < assembly->slot_count; i++) {
-		slots[i] = (struct engine_slot){
-			.member = (unsigned)assembly->slots[i].candidate,
-			.data_offset_bytes = assembly->slots[i].data_offset_bytes,
-			.data_bytes = assembly->slots[i].data_bytes,
-		};
-	}
-	return engine_new(&config, reactor_world(array->reactor), &array->engine, fault);
+	return assembled_engine_new(
+		&array->assembled, reactor_world(array->reactor), &array->engine, fault);
 }
 
 int nbd_array_start(struct nbd_array *array, struct fault *fault)

@@ -8,6 +8,7 @@
  * the terminal still listens; what does not survive a fork (io_uring) is made after it.
  */
 
+#include "control/assembled.h"
 #include "export/nbd/shared_engine.h"
 #include "md/assembly.h"
 
@@ -36,6 +37,7 @@ struct nbd_array {
 
 	/* From nbd_array_start() on. */
 	struct reactor *reactor;
+	struct assembled assembled;
 	struct engine *engine;
 	struct shared_engine *shared;
 };
