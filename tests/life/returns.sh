@@ -14,7 +14,10 @@ pid=$(daemon_pid md0)
 check "it is the daemon" [ -d "/proc/$pid" ]
 check "its working directory is not the caller's" [ "$(readlink "/proc/$pid/cwd")" != "$T/elsewhere" ]
 check "its standard error is not the caller's" sh -c "! readlink /proc/$pid/fd/2 | grep -qE 'pipe|$T/'"
-check "it has a session of its own" [ "$(ps -o sid= -p "$pid" | tr -d ' ')" != "$(ps -o sid= -p $$ | tr -d ' ')" ]
+# After the name in parentheses: state, parent, group, session.
+session() { sed 's/.*) //' "/proc/$1/stat" | cut -d' ' -f4; }
+check "it has a session of its own" [ "$(session "$pid")" != "$(session $$)" ]
+check "it leads that session" [ "$(session "$pid")" = "$pid" ]
 runs "stop" stop md0
 check "nothing left" nothing_left md0
 
