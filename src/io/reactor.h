@@ -30,7 +30,7 @@ struct reactor_options {
 	unsigned member_count;
 	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
 	bool sync;       /* plain pread and pwrite instead of io_uring */
-	bool ring; /* io_uring even where all members live in memory */
+	bool ring;       /* io_uring even where all members live in memory */
 };
 
 /*
