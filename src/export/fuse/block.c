@@ -42,6 +42,11 @@ const struct loop *block_loop(const struct block *block)
 	return &block->loop;
 }
 
+bool block_is_ours(const struct block *block)
+{
+	return loop_is_ours(&block->loop, block->file);
+}
+
 static void partition_link(const struct block *block, unsigned number, char ret[PATH_MAX])
 {
 	(void)snprintf(ret, PATH_MAX, "%.*sp%u", PATH_MAX - 16, block->node, number);
@@ -83,8 +88,14 @@ static int link_partitions(struct block *block, struct fault *fault)
 int block_reread(struct block *block, struct fault *fault)
 {
 	struct fault busy = {0};
-	int r = partitions_probe(block->file, &block->wanted), busy_r;
+	int r, busy_r;
 
+	if (!block_is_ours(block))
+		return fault_set(fault, -ENODEV,
+			"array %s: its loop device %s was detached by somebody else and may be "
+			"another's now; strake stop %s, then assemble it again",
+			block->name, block->loop.node, block->name);
+	r = partitions_probe(block->file, &block->wanted);
 	if (r < 0)
 		return fault_set(fault, r, "array %s: cannot read its partition table: %s",
 			block->name, strerror(-r));
@@ -101,7 +112,7 @@ unsigned block_partitions(const struct block *block, struct detail_partition *re
 	unsigned count = 0;
 	char link[PATH_MAX];
 
-	if (now == NULL || partitions_current(&block->loop, now) < 0) {
+	if (now == NULL || !block_is_ours(block) || partitions_current(&block->loop, now) < 0) {
 		free(now);
 		return 0;
 	}
@@ -188,7 +199,12 @@ static int dismantle(struct block *block, int exclusive_fd, struct fault *fault)
 
 	if (r < 0) {
 		close(exclusive_fd);
-		return fault_set(fault, r, "array %s: cannot stop: writing back %s: %s",
+		return fault_set(fault, r,
+			"array %s: cannot stop: writing back %s: %s; what was written last is lost "
+			"if it "
+			"cannot be repeated (detail and the system's log tell which member "
+			"failed); "
+			"another stop goes on without it",
 			block->name, block->loop.node, strerror(-r));
 	}
 	r = partitions_apply(&block->loop, &none, &busy);
@@ -207,8 +223,14 @@ static int dismantle(struct block *block, int exclusive_fd, struct fault *fault)
 
 int block_free(struct block *block, struct fault *fault)
 {
-	int fd = take_exclusively(block, fault), r;
+	int fd, r;
 
+	if (!block_is_ours(block)) {
+		links_remove(block->links, NULL, NULL);
+		free_memory(block);
+		return 0;
+	}
+	fd = take_exclusively(block, fault);
 	if (fd < 0)
 		return fd;
 	r = dismantle(block, fd, fault);

@@ -20,14 +20,17 @@ int block_new(const char *name, const char *file, bool readonly, uint64_t readah
 	struct block **ret, struct fault *fault);
 
 /*
- * Take all of it away and free. -EBUSY with the use named if anything of it is in use: then it is
- * as it was.
+ * Take all of it away and free. A loop device that is ours no more is left alone. -EBUSY with the
+ * use named if anything of it is in use: then it is as it was.
  */
 int block_free(struct block *block, struct fault *fault);
 
-/* Read the table again. -EBUSY names partitions that changed in the table but are in use. */
+/* Read the table again. -ENODEV the loop device is ours no more; -EBUSY names partitions that
+ * changed in the table but are in use. */
 int block_reread(struct block *block, struct fault *fault);
 
+/* False once somebody else has detached the loop device: it may be anybody's now. */
+bool block_is_ours(const struct block *block);
 const char *block_node(const struct block *block); /* the link: /dev/md0 */
 const struct loop *block_loop(const struct block *block);
 /* The partitions that exist now, with their links; at most @max. */

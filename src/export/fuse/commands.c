@@ -37,7 +37,7 @@ static uint64_t current_readahead(const struct serving *serving)
 {
 	uint64_t bytes = serving->readahead_bytes == LOOP_UNCHANGED ? 0 : serving->readahead_bytes;
 
-	if (serving->block != NULL)
+	if (serving->block != NULL && block_is_ours(serving->block))
 		(void)loop_get_readahead(block_loop(serving->block), &bytes); /* else as set */
 	return bytes;
 }
@@ -111,6 +111,10 @@ static json_t *readahead(struct serving *serving, json_t *request)
 		return refuse(-EOPNOTSUPP, serving->name,
 			"runs as a FUSE file without a loop device; its "
 			"read-ahead is fixed at start (--readahead)");
+	if (bytes != NULL && !block_is_ours(serving->block))
+		return refuse(-ENODEV, serving->name,
+			"its loop device was detached by somebody else; stop the array and "
+			"assemble it again");
 	if (bytes != NULL)
 		r = loop_set_readahead(
 			block_loop(serving->block), (uint64_t)json_integer_value(bytes));

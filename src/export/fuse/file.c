@@ -12,7 +12,6 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "export/fuse/file_internal.h"
@@ -401,24 +400,11 @@ static int run_fusermount(const char *path, const char *options)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EBUSY;
 }
 
-static int unmount_once(const char *path)
+int array_file_unmount(const char *path)
 {
 	if (geteuid() != 0)
 		return run_fusermount(path, "-uq");
 	return umount2(path, UMOUNT_NOFOLLOW) < 0 ? -errno : 0;
-}
-
-/* Whoever only looks at the file (df, a scan of all mounts) holds it for a moment: asked again. */
-int array_file_unmount(const char *path)
-{
-	const struct timespec pause = {.tv_nsec = 50 * 1000 * 1000};
-	int r = unmount_once(path);
-
-	for (int again = 0; r == -EBUSY && again < 20; again++) {
-		(void)nanosleep(&pause, NULL); /* woken early: asked earlier */
-		r = unmount_once(path);
-	}
-	return r;
 }
 
 int array_file_unmount_dead(const char *path)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -158,6 +159,17 @@ unsigned loop_find(const char *path, int *ret_numbers, unsigned max)
 	if (dir != NULL)
 		closedir(dir);
 	return count;
+}
+
+/* By device and inode, not by name: the name may have been mounted over. */
+bool loop_is_ours(const struct loop *loop, const char *path)
+{
+	_cleanup_close_ int fd = open(loop->node, O_RDONLY | O_CLOEXEC);
+	struct loop_info64 info;
+	struct stat file;
+
+	return fd >= 0 && ioctl(fd, LOOP_GET_STATUS64, &info) == 0 && stat(path, &file) == 0 &&
+	       info.lo_device == file.st_dev && info.lo_inode == file.st_ino;
 }
 
 int loop_set_readahead(const struct loop *loop, uint64_t bytes)

@@ -42,6 +42,11 @@ void loop_abandon(const struct loop *loop);
 /* Loop devices over @path, which may be dead: up to @max numbers. Returns how many. */
 unsigned loop_find(const char *path, int *ret_numbers, unsigned max);
 void loop_name(int number, struct loop *ret);
+/*
+ * Is the device still over file @path, which a living FUSE process serves? Anybody may have
+ * detached it (losetup -d), and the kernel gives the number to the next one who asks.
+ */
+bool loop_is_ours(const struct loop *loop, const char *path);
 
 int loop_set_readahead(const struct loop *loop, uint64_t bytes);
 int loop_get_readahead(const struct loop *loop, uint64_t *ret_bytes);

@@ -10,7 +10,7 @@
 #include "util/cleanup.h"
 
 #define USE_TEXT 512u
-#define RELEASE_WAIT_MS 1000u
+#define RELEASE_WAIT_MS 3000u
 #define POLL_MS 50u
 
 static void wake_reactor(struct serving *serving)
@@ -104,7 +104,7 @@ static int check_file(struct serving *serving, struct fault *fault)
 		serving->name, serving->path, use);
 }
 
-/* A descriptor that was just closed is let go a moment later. */
+/* A descriptor that was just closed is let go a moment later; so is one of a scan of all files. */
 static int unmount(struct serving *serving)
 {
 	int r = array_file_unmount(serving->path);
