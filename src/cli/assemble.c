@@ -50,7 +50,8 @@ static void search_fini(struct search *search)
  * The running name for what a superblock says: "0" → md0, "host:data" → data, 0.90's minor → mdN.
  * A name that runs already gets a number behind it, as mdadm gives foreign arrays.
  */
-static int name_of_super(const struct md_super *super, char ret[NAME_MAX], struct fault *fault)
+static int name_of_super(const struct md_super *super, char ret[NAME_MAX],
+	struct runtime_claim *claim, struct fault *fault)
 {
 	const char *bare = md_name_bare(super->name);
 	char word[96], base[NAME_MAX];
@@ -67,7 +68,7 @@ static int name_of_super(const struct md_super *super, char ret[NAME_MAX], struc
 		(void)snprintf(base, sizeof(base), "md127"); /* a name that is no file name */
 	(void)snprintf(ret, NAME_MAX, "%s", base);
 	for (i = 0; i < 100; i++) {
-		r = start_possible(ret, fault);
+		r = start_possible(ret, claim, fault);
 		if (r != -EBUSY)
 			return r;
 		(void)snprintf(word, sizeof(word), "%.80s_%u", base, i);
@@ -79,15 +80,15 @@ static int name_of_super(const struct md_super *super, char ret[NAME_MAX], struc
 		fault, -EBUSY, "all names %s, %s_0 … are taken by running arrays", base, base);
 }
 
-static int choose_name(
-	const char *given, const struct md_super *super, char ret[NAME_MAX], struct fault *fault)
+static int choose_name(const char *given, const struct md_super *super, char ret[NAME_MAX],
+	struct runtime_claim *claim, struct fault *fault)
 {
 	int r;
 
 	if (given == NULL)
-		return name_of_super(super, ret, fault);
+		return name_of_super(super, ret, claim, fault);
 	r = runtime_name(given, ret, fault);
-	return r < 0 ? r : start_possible(ret, fault);
+	return r < 0 ? r : start_possible(ret, claim, fault);
 }
 
 static int assemble_paths(char *const *paths, unsigned count, const char *given,
@@ -95,6 +96,7 @@ static int assemble_paths(char *const *paths, unsigned count, const char *given,
 {
 	struct md_assembly_options how = {options->force, options->update_layout};
 	_cleanup_(member_set_close) struct member_set set = {NULL, NULL, 0};
+	_cleanup_(runtime_release) struct runtime_claim claim = {.fd = -1};
 	_cleanup_free_ struct md_assembly *assembly = NULL;
 	unsigned flags = MEMBER_EXCLUSIVE | (options->readonly ? MEMBER_READONLY : 0);
 	char name[NAME_MAX];
@@ -105,7 +107,7 @@ static int assemble_paths(char *const *paths, unsigned count, const char *given,
 	if (r == 0)
 		r = member_set_read(&set, fault);
 	if (r == 0)
-		r = choose_name(given, &set.supers[0], name, fault);
+		r = choose_name(given, &set.supers[0], name, &claim, fault);
 	if (r == 0)
 		r = member_set_assemble(&set, &how, &assembly, fault);
 	if (r < 0)

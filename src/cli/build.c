@@ -83,6 +83,7 @@ static int fill_assembly(const struct cli_options *options, const struct member_
 static int build(const struct cli_options *options, struct fault *fault)
 {
 	_cleanup_(member_set_close) struct member_set set = {NULL, NULL, 0};
+	_cleanup_(runtime_release) struct runtime_claim claim = {.fd = -1};
 	_cleanup_free_ struct md_assembly *assembly = calloc(1, sizeof(*assembly));
 	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
 	char name[NAME_MAX];
@@ -94,7 +95,7 @@ static int build(const struct cli_options *options, struct fault *fault)
 		return fault_set(fault, -ENOMEM, "no memory");
 	r = check_request(options, name, fault);
 	if (r == 0)
-		r = start_possible(name, fault);
+		r = start_possible(name, &claim, fault);
 	if (r == 0)
 		r = member_set_open(&set, options->members, options->member_count, flags, fault);
 	if (r < 0)

@@ -27,12 +27,14 @@ struct creation {
 	struct md_assembly *assembly;
 	struct md_super_blocks *old; /* what stood in the superblocks' places, by member */
 	unsigned findings;
+	struct runtime_claim claim;
 	bool destroy; /* consent to lose what was found */
 	struct fault *fault;
 };
 
 static void creation_fini(struct creation *creation)
 {
+	runtime_release(&creation->claim);
 	member_set_close(&creation->set);
 	free(creation->assembly);
 	free(creation->old);
@@ -113,7 +115,7 @@ static int check_start(struct creation *creation)
 {
 	if (creation->options->export == CLI_EXPORT_NONE)
 		return 0;
-	if (start_possible(creation->name, creation->fault) < 0)
+	if (start_possible(creation->name, &creation->claim, creation->fault) < 0)
 		return fault_append(creation->fault, "; nothing was written");
 	return 0;
 }
@@ -418,7 +420,7 @@ static int create(struct creation *creation)
 
 int cli_create(const struct cli_options *options)
 {
-	_cleanup_(creation_fini) struct creation creation = {.options = options};
+	_cleanup_(creation_fini) struct creation creation = {.options = options, .claim.fd = -1};
 
 	creation.fault = calloc(1, sizeof(*creation.fault));
 	if (creation.fault == NULL)

@@ -21,7 +21,7 @@ static int ping(const char *name, struct fault *fault)
 	return r;
 }
 
-int start_possible(const char *name, struct fault *fault)
+int start_possible(const char *name, struct runtime_claim *claim, struct fault *fault)
 {
 	char directory[PATH_MAX];
 	int r;
@@ -34,6 +34,10 @@ int start_possible(const char *name, struct fault *fault)
 			"%s: cannot write there (%s), and running arrays keep their sockets in it; "
 			"STRAKE_RUNTIME_DIR chooses another directory",
 			directory, strerror(errno));
+	runtime_release(claim);
+	r = runtime_claim(name, claim, fault);
+	if (r < 0)
+		return r;
 	r = ping(name, fault);
 	if (r == -ENOENT)
 		return 0;

@@ -7,8 +7,12 @@
 #include "cli/members.h"
 #include "control/runtime.h"
 
-/* May an array @name be started here: is the directory usable, and does no such array run? */
-int start_possible(const char *name, struct fault *fault);
+/*
+ * May an array @name be started here: is the directory usable, and does no such array run? Takes
+ * the name: what comes next, superblocks written among it, is done by nobody else under that name
+ * until runtime_release(). An earlier claim in @claim (fd -1 for none) is given up first.
+ */
+int start_possible(const char *name, struct runtime_claim *claim, struct fault *fault);
 
 struct start {
 	const struct cli_options *options;

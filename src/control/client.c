@@ -99,13 +99,14 @@ int control_call(const char *name, json_t *request, json_t **ret, struct fault *
 /* The array name in a directory entry NAME.sock; false if it is none. */
 static bool socket_name(const char *entry, char name[NAME_MAX])
 {
+	char name_again[NAME_MAX];
 	size_t length = strlen(entry);
 
 	if (length <= 5 || length >= NAME_MAX || strcmp(entry + length - 5, ".sock") != 0)
 		return false;
 	memcpy(name, entry, length - 5);
 	name[length - 5] = '\0';
-	return true;
+	return runtime_name(name, name_again, NULL) == 0; /* else it cannot be one of ours */
 }
 
 static bool is_running(const char *name)

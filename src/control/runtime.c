@@ -2,6 +2,8 @@
 #include "control/runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +91,31 @@ static bool has_suffix(const char *text, const char *suffix)
 	return length >= tail && strcmp(text + length - tail, suffix) == 0;
 }
 
+/*
+ * Well-formed UTF-8 (RFC 3629: shortest form, no surrogates, up to U+10FFFF)? Names go through
+ * JSON, which has no other text.
+ */
+static bool is_utf8(const char *text)
+{
+	for (const unsigned char *p = (const unsigned char *)text; *p != 0;) {
+		unsigned more = *p < 0x80 ? 0 : *p < 0xe0 ? 1 : *p < 0xf0 ? 2 : 3;
+		uint32_t value = more == 0 ? *p : *p & (0x3fu >> more);
+		static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+
+		if ((*p >= 0x80 && *p < 0xc2) || *p > 0xf4)
+			return false;
+		p++;
+		for (unsigned i = 0; i < more; i++, p++) {
+			if ((*p & 0xc0) != 0x80)
+				return false;
+			value = value << 6 | (*p & 0x3fu);
+		}
+		if (value < least[more] || (value >= 0xd800 && value < 0xe000) || value > 0x10ffff)
+			return false;
+	}
+	return true;
+}
+
 /* Is @name usable as a file name, in messages and before the suffixes that we give it? */
 static const char *why_no_name(const char *name)
 {
@@ -103,8 +130,10 @@ static const char *why_no_name(const char *name)
 	for (const char *p = name; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			return "it contains control characters";
-	if (has_suffix(name, ".sock") || has_suffix(name, ".links"))
-		return "names ending in .sock and .links belong to strake itself";
+	if (!is_utf8(name))
+		return "it is not UTF-8; name the array yourself";
+	if (has_suffix(name, ".sock") || has_suffix(name, ".links") || has_suffix(name, ".lock"))
+		return "names ending in .sock, .links and .lock belong to strake itself";
 	return NULL;
 }
 
@@ -175,4 +204,51 @@ int runtime_file(const char *name, char ret[PATH_MAX], struct fault *fault)
 int runtime_links(const char *name, char ret[PATH_MAX], struct fault *fault)
 {
 	return runtime_path(name, ".links", ret, fault);
+}
+
+/* 1: locked, and the file is still the one of that name; 0: try again; or a negative errno. */
+static int try_claim(const struct runtime_claim *claim)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	struct stat ours, named;
+
+	if (fcntl(claim->fd, F_SETLK, &lock) < 0)
+		return errno == EACCES || errno == EAGAIN ? -EBUSY : -errno;
+	if (fstat(claim->fd, &ours) < 0)
+		return -errno;
+	return stat(claim->path, &named) == 0 && named.st_ino == ours.st_ino &&
+	       named.st_dev == ours.st_dev;
+}
+
+int runtime_claim(const char *name, struct runtime_claim *ret, struct fault *fault)
+{
+	int r = runtime_path(name, ".lock", ret->path, fault);
+
+	ret->fd = -1;
+	if (r < 0)
+		return r;
+	for (r = 0; r == 0;) {
+		ret->fd = open(ret->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		r = ret->fd < 0 ? -errno : try_claim(ret);
+		if (r <= 0 && ret->fd >= 0)
+			close(ret->fd);
+	}
+	if (r > 0)
+		return 0;
+	ret->fd = -1;
+	if (r == -EBUSY)
+		return fault_set(fault, r,
+			"an array of the name %s is being started by another command; wait for it, "
+			"or choose another name",
+			name);
+	return fault_set(fault, r, "%s: cannot lock the name: %s", ret->path, strerror(-r));
+}
+
+void runtime_release(struct runtime_claim *claim)
+{
+	if (claim->fd < 0)
+		return;
+	(void)unlink(claim->path); /* before the lock goes: the next one makes a file of its own */
+	close(claim->fd);
+	claim->fd = -1;
 }

@@ -36,4 +36,19 @@ int runtime_links(const char *name, char ret[PATH_MAX], struct fault *fault);
  */
 int runtime_clean(const char *name, struct fault *fault);
 
+/*
+ * A name taken for the time in which a command makes an array run under it: others are refused
+ * before they write a byte. The lock, on DIR/NAME.lock, ends with the command however that ends;
+ * the array's own process does not inherit it.
+ */
+struct runtime_claim {
+	int fd; /* -1: nothing claimed */
+	char path[PATH_MAX];
+};
+
+/* -EBUSY "another command is starting it"; or an errno with words. */
+int runtime_claim(const char *name, struct runtime_claim *ret, struct fault *fault);
+/* Give it up; nothing to do if there is none. */
+void runtime_release(struct runtime_claim *claim);
+
 #endif

@@ -31,4 +31,25 @@ check "of eight at once one starts it" [ "$(cat code.* | grep -cx 0)" = 1 ] || e
 check "the others say why" [ "$(grep -lE 'md0|d0' said.* | wc -l)" -ge 7 ]
 runs "stop" stop md0
 check "nothing left" nothing_left md0
+
+# Eight creates of one name over different members: seven lose, and write nothing.
+i=0
+while [ $i -lt 8 ]; do
+	truncate -s 16M "p$i.a" "p$i.b"
+	i=$((i + 1))
+done
+rm -f code.* said.*
+i=0
+while [ $i -lt 8 ]; do
+	(timeout 30 "$STRAKE" create same --level 0 --raid-devices 2 --export=fuse "p$i.a" "p$i.b" \
+		>"said.$i" 2>&1 </dev/null; echo $? >"code.$i") &
+	i=$((i + 1))
+done
+wait
+check "of eight creates one wins" [ "$(cat code.* | grep -cx 0)" = 1 ] || explain said.*
+written=$(for member in p*.[ab]; do "$STRAKE" examine "$member" >/dev/null 2>&1 && echo "$member"; done | wc -l)
+check "only the winner's members were written" [ "$written" = 2 ]
+runs "stop" stop same
+check "nothing left" nothing_left same
+check "no lock is left" sh -c '! ls "$STRAKE_RUNTIME_DIR"/*.lock'
 finish
