@@ -16,6 +16,7 @@
 
 #define GEOMETRY_LEVEL_LINEAR (-1)
 #define GEOMETRY_SLOTS_MAX 1920
+#define GEOMETRY_NO_SLOT UINT16_MAX /* a role that no slot has */
 
 /* RAID 0 with members of unequal size: how the later zones rotate (specification 7.3). */
 #define GEOMETRY_RAID0_UNKNOWN 0
