@@ -456,15 +456,20 @@ static int fill_slots(struct assembling *a)
 	return result;
 }
 
+void md_assembly_clear(struct md_assembly *assembly)
+{
+	memset(assembly, 0, sizeof(*assembly));
+	for (unsigned i = 0; i < GEOMETRY_SLOTS_MAX; i++)
+		assembly->slots[i].candidate = assembly->slots[i].replacement = -1;
+}
+
 int md_assemble(const struct md_candidate *candidates, unsigned count,
 	const struct md_assembly_options *options, struct md_assembly *ret, struct fault *fault)
 {
 	struct assembling a = {candidates, count, options, NULL, ret, fault};
 	int result = 0;
 
-	memset(ret, 0, sizeof(*ret));
-	for (unsigned i = 0; i < GEOMETRY_SLOTS_MAX; i++)
-		ret->slots[i].candidate = -1;
+	md_assembly_clear(ret);
 	if (count == 0)
 		return fault_set(fault, -EINVAL,
 			"no device with a superblock was given; name the array's members, or look "
