@@ -27,7 +27,9 @@ static int ask(const char *word, json_t *request, const char *verb)
 		r = control_call(name, request, &reply, fault);
 	json_decref(request);
 	json_decref(reply);
-	if (r == -ENOENT)
+	if (r == -ENOENT && control_is_dead(name))
+		(void)control_dead_fault(name, fault);
+	else if (r == -ENOENT)
 		(void)fault_set(fault, r,
 			"%s %s: no such array is running ('strake status' lists those that are)",
 			verb, word);

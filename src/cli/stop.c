@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 
-/* stop: the named arrays, or with --scan all that run. */
+/* stop: the named arrays, or with --scan all that run. What a killed process left is cleared too.
+ */
 
 #include <errno.h>
+#include <mntent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/run.h"
 #include "cli/say.h"
 #include "control/control.h"
+#include "control/remains.h"
 #include "control/runtime.h"
 #include "util/cleanup.h"
 
@@ -26,6 +29,71 @@ static const char *strip_directory(const char *word)
 	return word;
 }
 
+/* A file system on a dead array keeps its device: nobody but its owner may take it away. */
+static void warn_mounted(const json_t *devices)
+{
+	struct mntent *entry;
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	json_t *device;
+	size_t i;
+
+	while (mounts != NULL && (entry = getmntent(mounts)) != NULL) {
+		json_array_foreach(devices, i, device)
+		{
+			char place[PATH_MAX];
+
+			if (entry->mnt_fsname[0] != '/' ||
+				realpath(entry->mnt_fsname, place) == NULL ||
+				strcmp(place, json_string_value(device)) != 0)
+				continue;
+			say("%s is still mounted on %s, with nothing behind it any more: unmount "
+			    "it ('umount %s'), its device goes with it",
+				entry->mnt_fsname, entry->mnt_dir, entry->mnt_dir);
+		}
+	}
+	if (mounts != NULL)
+		(void)endmntent(mounts);
+}
+
+static void say_cleared(const char *word, const json_t *paths)
+{
+	char text[2048] = "";
+	size_t used = 0, i;
+	json_t *path;
+
+	json_array_foreach(paths, i, path)
+	{
+		if (used < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+				i == 0 ? "" : ", ", json_string_value(path));
+	}
+	say("%s: its process had died; removed what it left: %s", word, text);
+}
+
+/*
+ * The wreck of a killed process. -ENOENT if there is none. The name is taken meanwhile: another
+ * command may be about to start the array again.
+ */
+static int clear(
+	const char *name, const char *word, const struct cli_options *options, struct fault *fault)
+{
+	_cleanup_(runtime_release) struct runtime_claim claim = {.fd = -1};
+	json_t *remains = remains_find(name), *paths = json_object_get(remains, "paths");
+	int r = -ENOENT;
+
+	if (json_array_size(paths) > 0) {
+		r = runtime_claim(name, &claim, fault);
+		if (r == 0)
+			r = runtime_clean(name, fault);
+		if (r == 0 && !options->quiet)
+			say_cleared(word, paths);
+		if (r == 0)
+			warn_mounted(json_object_get(remains, "devices"));
+	}
+	json_decref(remains);
+	return r;
+}
+
 static int stop_one(const char *word, const struct cli_options *options, struct fault *fault)
 {
 	json_t *request = json_pack("{s:s}", "command", "stop"), *reply = NULL;
@@ -37,24 +105,24 @@ static int stop_one(const char *word, const struct cli_options *options, struct 
 		r = control_call(name, request, &reply, fault);
 	json_decref(request);
 	json_decref(reply);
+	if (r == 0 && !options->quiet)
+		say("stopped %s", word);
+	if (r != -ENOENT)
+		return r;
+	r = clear(name, word, options, fault);
 	if (r == -ENOENT)
 		return fault_set(fault, r,
 			"stop %s: no such array is running ('strake status' lists those that are)",
 			word);
-	if (r == 0 && !options->quiet)
-		say("stopped %s", word);
 	return r;
 }
 
-static int stop_all(const struct cli_options *options, struct fault *fault)
+static int stop_list(json_t *names, const struct cli_options *options, struct fault *fault)
 {
-	json_t *names = NULL, *name;
+	int code = CLI_OK;
+	json_t *name;
 	size_t i;
-	int r, code = CLI_OK;
 
-	r = control_list(&names, fault);
-	if (r < 0)
-		return say_fault(fault, CLI_FAILED);
 	json_array_foreach(names, i, name)
 	{
 		if (stop_one(json_string_value(name), options, fault) < 0)
@@ -62,6 +130,21 @@ static int stop_all(const struct cli_options *options, struct fault *fault)
 	}
 	json_decref(names);
 	return code;
+}
+
+static int stop_all(const struct cli_options *options, struct fault *fault)
+{
+	json_t *running = NULL, *dead = NULL;
+	int code;
+
+	if (control_list_dead(&dead, fault) < 0)
+		return say_fault(fault, CLI_FAILED);
+	if (control_list(&running, fault) < 0) {
+		json_decref(dead);
+		return say_fault(fault, CLI_FAILED);
+	}
+	code = stop_list(running, options, fault);
+	return stop_list(dead, options, fault) == CLI_OK ? code : CLI_FAILED;
 }
 
 int cli_stop(const struct cli_options *options)

@@ -13,19 +13,24 @@
 
 #include "control/export.h"
 #include "control/ready.h"
+#include "control/remains.h"
 #include "control/runtime.h"
 #include "control/socket.h"
 #include "util/cleanup.h"
 
+/* The control socket goes last: while it is there, the rest can still be found by its name. */
 int runtime_clean(const char *name, struct fault *fault)
 {
 	_cleanup_close_ int lock = control_lock(fault);
-	int r = lock < 0 ? lock : control_clean_socket(name, fault);
+	int r = lock < 0 ? lock : control_look(name, fault);
 
+	r = r > 0 ? 0 : r;
 	for (unsigned i = 0; r == 0 && export_rows[i] != NULL; i++)
 		if (export_rows[i]->clean != NULL)
 			r = export_rows[i]->clean(name, fault);
-	return r;
+	if (r == 0)
+		r = remains_clean_nbd(name, fault);
+	return r < 0 ? r : control_clean_socket(name, fault);
 }
 
 static _Noreturn void serve_array(const struct export_ops *ops, const struct export_start *start)
@@ -168,5 +173,12 @@ int array_start(const struct md_assembly *assembly, struct member *const *member
 	if (fault != NULL)
 		*fault = (struct fault){0};
 	r = runtime_clean(options->name, fault);
-	return r < 0 ? r : launch_first(&start, node, fault);
+	if (r < 0)
+		return r;
+	if (options->nbd_path != NULL)
+		remains_record_nbd(options->name, options->nbd_path);
+	r = launch_first(&start, node, fault);
+	if (r < 0)
+		remains_forget_nbd(options->name);
+	return r;
 }

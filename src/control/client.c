@@ -121,11 +121,32 @@ static int not_dot(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-int control_list(json_t **ret, struct fault *fault)
+/* Between bind and listen a socket looks dead: looked at a second time, under the lock, it does
+ * not.
+ */
+bool control_is_dead(const char *name)
+{
+	_cleanup_close_ int lock = -1;
+
+	if (control_look(name, NULL) <= 0)
+		return false;
+	lock = control_lock(NULL);
+	return control_look(name, NULL) > 0;
+}
+
+int control_dead_fault(const char *name, struct fault *fault)
+{
+	return fault_set(fault, -EOWNERDEAD,
+		"%s: its process died; run 'strake assemble %s …' to start it again or 'strake "
+		"stop %s' to clear what it left",
+		name, name, name);
+}
+
+static int list(bool (*is_wanted)(const char *name), json_t **ret, struct fault *fault)
 {
 	struct dirent **entries = NULL;
 	char dir[PATH_MAX], name[NAME_MAX];
-	json_t *list;
+	json_t *names;
 	int count, r = runtime_dir(dir, fault);
 
 	if (r < 0)
@@ -133,17 +154,27 @@ int control_list(json_t **ret, struct fault *fault)
 	count = scandir(dir, &entries, not_dot, alphasort);
 	if (count < 0)
 		return fault_set(fault, -errno, "runtime directory %s: %s", dir, strerror(errno));
-	list = json_array();
+	names = json_array();
 	for (int i = 0; i < count; i++) {
-		if (socket_name(entries[i]->d_name, name) && is_running(name) &&
-			json_array_append_new(list, json_string(name)) < 0)
+		if (socket_name(entries[i]->d_name, name) && is_wanted(name) &&
+			json_array_append_new(names, json_string(name)) < 0)
 			r = fault_set(fault, -ENOMEM, "out of memory");
 		free(entries[i]);
 	}
 	free(entries);
 	if (r < 0)
-		json_decref(list);
+		json_decref(names);
 	else
-		*ret = list;
+		*ret = names;
 	return r;
+}
+
+int control_list(json_t **ret, struct fault *fault)
+{
+	return list(is_running, ret, fault);
+}
+
+int control_list_dead(json_t **ret, struct fault *fault)
+{
+	return list(control_is_dead, ret, fault);
 }

@@ -10,6 +10,7 @@
  */
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "util/fault.h"
 
@@ -21,5 +22,12 @@ int control_call(const char *name, json_t *request, json_t **ret, struct fault *
 
 /* Names of all running arrays, sorted, as a JSON array of strings; stale sockets do not count. */
 int control_list(json_t **ret, struct fault *fault);
+/* Names of the arrays whose process died and left its socket, in the same form. */
+int control_list_dead(json_t **ret, struct fault *fault);
+
+/* Did a process of this name die without cleaning up? */
+bool control_is_dead(const char *name);
+/* "md47: its process died; run …": the words about such an array. Returns -EOWNERDEAD. */
+int control_dead_fault(const char *name, struct fault *fault);
 
 #endif

@@ -71,7 +71,7 @@ static void names(void **state)
 		{"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"},
 	};
 	static const char *const bad[] = {"", "/dev/", "/dev/sda", "/tmp/x", "a/b", "-x", ".x",
-		"a\nb", "x.sock", "x.links", "x.lock", "/dev/md/", "x\xffy", "\xc0\x80",
+		"a\nb", "x.sock", "x.links", "x.lock", "x.nbd", "/dev/md/", "x\xffy", "\xc0\x80",
 		"\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82",
 		"12345678901234567890123456789012345678901234567890123456789012345"};
 	char name[NAME_MAX], path[PATH_MAX * 2];

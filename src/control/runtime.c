@@ -132,8 +132,9 @@ static const char *why_no_name(const char *name)
 			return "it contains control characters";
 	if (!is_utf8(name))
 		return "it is not UTF-8; name the array yourself";
-	if (has_suffix(name, ".sock") || has_suffix(name, ".links") || has_suffix(name, ".lock"))
-		return "names ending in .sock, .links and .lock belong to strake itself";
+	if (has_suffix(name, ".sock") || has_suffix(name, ".links") || has_suffix(name, ".lock") ||
+		has_suffix(name, ".nbd"))
+		return "names ending in .sock, .links, .lock and .nbd belong to strake itself";
 	return NULL;
 }
 
@@ -204,6 +205,11 @@ int runtime_file(const char *name, char ret[PATH_MAX], struct fault *fault)
 int runtime_links(const char *name, char ret[PATH_MAX], struct fault *fault)
 {
 	return runtime_path(name, ".links", ret, fault);
+}
+
+int runtime_nbd(const char *name, char ret[PATH_MAX], struct fault *fault)
+{
+	return runtime_path(name, ".nbd", ret, fault);
 }
 
 /* 1: locked, and the file is still the one of that name; 0: try again; or a negative errno. */

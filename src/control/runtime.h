@@ -28,6 +28,8 @@ int runtime_file(const char *name, char ret[PATH_MAX], struct fault *fault);
 /* DIR/NAME.links: the record of links in /dev that a running array has made (one "LINK TARGET" a
  * line), so that those of a killed one can be told from anybody else's. */
 int runtime_links(const char *name, char ret[PATH_MAX], struct fault *fault);
+/* DIR/NAME.nbd: the NBD socket of an array, or a link to where the user wanted it. */
+int runtime_nbd(const char *name, char ret[PATH_MAX], struct fault *fault);
 
 /*
  * Remove what a killed process left of array @name: its socket, and what the exports know (dead

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "control/detail.h"
+#include "control/remains.h"
 #include "control/runtime.h"
 #include "control/socket.h"
 #include "util/cleanup.h"
@@ -30,6 +32,7 @@ struct control_server {
 	int listen_fd;
 	int stop_fd; /* eventfd */
 	pthread_t thread;
+	char name[NAME_MAX];
 	char path[PATH_MAX];
 	dev_t device; /* of the socket file: only our own is removed */
 	ino_t inode;
@@ -102,7 +105,7 @@ int control_lock(struct fault *fault)
 }
 
 /* A socket file whose owner is dead refuses connections: then, and only then, it is removed. */
-int control_clean_socket(const char *name, struct fault *fault)
+int control_look(const char *name, struct fault *fault)
 {
 	_cleanup_close_ int fd = -1;
 	struct fault connect_fault = {0};
@@ -120,10 +123,21 @@ int control_clean_socket(const char *name, struct fault *fault)
 		return 0;
 	if (fd != -ECONNREFUSED || lstat(path, &st) < 0 || !S_ISSOCK(st.st_mode))
 		return fault_set(fault, fd, "%s", connect_fault.text);
-	if (unlink(path) < 0 && errno != ENOENT)
+	return 1;
+}
+
+int control_clean_socket(const char *name, struct fault *fault)
+{
+	char path[PATH_MAX];
+	int r = control_look(name, fault);
+
+	if (r <= 0)
+		return r;
+	r = runtime_socket(name, path, fault);
+	if (r == 0 && unlink(path) < 0 && errno != ENOENT)
 		return fault_set(fault, -errno, "array %s: stale socket %s: cannot remove it: %s",
 			name, path, strerror(errno));
-	return 0;
+	return r;
 }
 
 static void free_server(struct control_server *server)
@@ -161,6 +175,7 @@ static int listen_on(struct control_server *server, const char *name, struct fau
 			strerror(errno));
 	server->device = st.st_dev;
 	server->inode = st.st_ino;
+	(void)snprintf(server->name, sizeof(server->name), "%s", name);
 	server->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (server->stop_fd < 0)
 		return fault_set(fault, -errno, "array %s: eventfd: %s", name, strerror(errno));
@@ -171,9 +186,11 @@ static void remove_socket(const struct control_server *server)
 {
 	struct stat st;
 
-	if (lstat(server->path, &st) == 0 && st.st_dev == server->device &&
-		st.st_ino == server->inode)
-		(void)unlink(server->path); /* gone already: as wanted */
+	if (lstat(server->path, &st) < 0 || st.st_dev != server->device ||
+		st.st_ino != server->inode)
+		return; /* gone already: as wanted */
+	remains_forget_nbd(server->name);
+	(void)unlink(server->path);
 }
 
 int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t *request),

@@ -18,6 +18,11 @@
 int control_socket(const char *name, bool listening, struct fault *fault);
 
 /*
+ * What is behind NAME.sock? 1: a process that died and left it (it refuses connections); 0: there
+ * is none; -EBUSY "already running"; another errno with words if it cannot be told.
+ */
+int control_look(const char *name, struct fault *fault);
+/*
  * Remove NAME.sock if its owner is dead (it refuses connections). -EBUSY "already running". To be
  * called between control_lock() and the closing of its descriptor.
  */

@@ -114,6 +114,8 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 		r = ask(name, ret, fault);
 		if (r != -ENOENT)
 			return r;
+		if (control_is_dead(name))
+			return control_dead_fault(name, fault);
 		runtime_link(name, link);
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0)
 			return fault_set(fault, -ENOENT,

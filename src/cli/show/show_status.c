@@ -7,6 +7,7 @@
 
 #include "cli/show/format.h"
 #include "cli/show/running.h"
+#include "control/control.h"
 #include "util/cleanup.h"
 
 /* The kernel's name of a device; words are split at blanks, so a file's blanks are escaped. */
@@ -76,21 +77,46 @@ void status_text(const json_t *replies, FILE *out)
 	fprintf(out, "unused devices: <none>\n");
 }
 
+/* Not in the text itself, which programs read: there these arrays are not. */
+static void say_dead(const json_t *dead)
+{
+	struct fault fault = {0};
+	json_t *name;
+	size_t i;
+
+	json_array_foreach(dead, i, name)
+	{
+		(void)control_dead_fault(json_string_value(name), &fault);
+		fprintf(stderr, "strake: %s\n", fault.text);
+	}
+}
+
+static void print_status(const json_t *replies, json_t *dead, const struct show_options *options)
+{
+	json_t *json;
+
+	if (options->form == SHOW_JSON) {
+		json = json_pack("{s[ss], sO, sO}", "personalities", "linear", "raid0", "arrays",
+			replies, "dead", dead);
+		print_json(options->out, json);
+		json_decref(json);
+		return;
+	}
+	status_text(replies, options->out);
+	say_dead(dead);
+}
+
 int show_status(char *const *names, unsigned count, const struct show_options *options)
 {
-	json_t *replies = NULL, *json;
+	json_t *replies = NULL, *dead = NULL;
 	int failed = running_gather(names, count, count == 0, &replies);
 
 	if (replies == NULL)
 		return failed;
-	if (options->form == SHOW_JSON) {
-		json = json_pack(
-			"{s[ss], sO}", "personalities", "linear", "raid0", "arrays", replies);
-		print_json(options->out, json);
-		json_decref(json);
-	} else {
-		status_text(replies, options->out);
-	}
+	if (count > 0 || control_list_dead(&dead, NULL) < 0)
+		dead = json_array();
+	print_status(replies, dead, options);
+	json_decref(dead);
 	json_decref(replies);
 	return failed;
 }
