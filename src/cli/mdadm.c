@@ -6,13 +6,16 @@
  * unambiguous within the mode; letters may be joined ("-l0", "-sv").
  */
 
+#include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/table.h"
 #include "cli/values.h"
+#include "control/runtime.h"
 #include "geometry/geometry.h"
 
 struct scan {
@@ -309,6 +312,33 @@ static int check_single(const struct cli_options *options, struct fault *fault)
 		"you really mean it, add --force; nothing was written");
 }
 
+/*
+ * "create -l0 a.img b.img" has forgotten the name: the first member would be taken for it. Links of
+ * arrays are block devices, and their FUSE files regular ones: neither is in the way of its name.
+ */
+static int check_name(const struct cli_options *options, struct fault *fault)
+{
+	const char *word = options->array, *node = word;
+	char name[NAME_MAX];
+	struct stat status;
+
+	if (word == NULL || stat(word, &status) < 0 ||
+		(!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode)))
+		return 0;
+	node += strncmp(word, "/dev/", 5) == 0 ? 5 : 0;
+	if (S_ISBLK(status.st_mode) && strncmp(node, "md", 2) == 0 &&
+		(node[2] == '/' || isdigit((unsigned char)node[2])))
+		return 0;
+	if (S_ISREG(status.st_mode) && word[0] == '/' && node == word &&
+		runtime_name(word, name, NULL) == 0)
+		return 0;
+	return fault_set(fault, -EINVAL,
+		"%s: '%s' is an existing %s and stands where the array's name belongs; name the "
+		"array first: 'strake %s md0 …'; nothing was done",
+		mode_name(options->mode), word, S_ISREG(status.st_mode) ? "file" : "block device",
+		mode_name(options->mode));
+}
+
 static int finish(struct cli_options *options, struct fault *fault)
 {
 	int r;
@@ -324,7 +354,9 @@ static int finish(struct cli_options *options, struct fault *fault)
 	if (r < 0)
 		return r;
 	split_words(options);
-	r = check_single(options, fault);
+	r = check_name(options, fault);
+	if (r == 0)
+		r = check_single(options, fault);
 	return r < 0 ? r : resolve_layout(options, fault);
 }
 
