@@ -14,7 +14,7 @@
 #include "md/super.h"
 #include "util/fault.h"
 
-#define MD_BADBLOCKS_MAX 512u       /* entries that the largest log (8 sectors) can hold */
+#define MD_BADBLOCKS_MAX 512u /* entries that the largest log (8 sectors) can hold */
 #define MD_BADBLOCKS_LOG_BYTES 4096u
 #define MD_BADBLOCKS_ENTRY_MAX 512u /* units in one entry, as the kernel writes them */
 
@@ -57,8 +57,7 @@ unsigned md_badblocks_entries(const struct md_badblocks *table);
  * good; -ENOSPC if a range would have to be split and the log is full (unchanged, still bad).
  */
 int md_badblocks_add(struct md_badblocks *table, uint64_t start_sector, uint64_t length_sectors);
-int md_badblocks_remove(
-	struct md_badblocks *table, uint64_t start_sector, uint64_t length_sectors);
+int md_badblocks_remove(struct md_badblocks *table, uint64_t start_sector, uint64_t length_sectors);
 
 /* Is any sector of the range bad? @ret, unless NULL, gets the first bad part within the range. */
 bool md_badblocks_overlaps(const struct md_badblocks *table, uint64_t start_sector,

@@ -85,8 +85,7 @@ int md_bitmap_choose_chunk(uint64_t sync_sectors, uint64_t room_sectors, uint64_
 	uint32_t *ret_chunk_bytes, struct fault *fault);
 
 /* The header of a new bitmap for the array of @super: events 0, nothing cleared yet. */
-void md_bitmap_init(
-	const struct md_super *super, uint32_t chunk_bytes, struct md_bitmap *ret);
+void md_bitmap_init(const struct md_super *super, uint32_t chunk_bytes, struct md_bitmap *ret);
 
 /*
  * Does the bitmap belong to the array whose freshest superblock is @super, and do its bits count?
