@@ -9,10 +9,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "engine/internal.h"
+#include "engine/devices.h"
+#include "engine/record.h"
 #include "util/rounding.h"
 
 #define SECTOR_BYTES 512u
+
+static bool is_write(enum engine_op op)
+{
+	return op == ENGINE_WRITE || op == ENGINE_DISCARD || op == ENGINE_ZERO;
+}
 
 static void start_work(struct engine *engine, struct engine_request *request)
 {
@@ -22,7 +28,7 @@ static void start_work(struct engine *engine, struct engine_request *request)
 	work->request = request;
 	if (request->op == ENGINE_FLUSH)
 		flush_start(work);
-	else
+	else if (engine->redundant == NULL || !is_write(request->op) || record_admit(work))
 		engine->level->start(work);
 }
 
@@ -60,11 +66,6 @@ static void deliver_finished(struct engine *engine)
 		deliver(engine, request);
 	}
 	engine->delivering = false;
-}
-
-static bool is_write(enum engine_op op)
-{
-	return op == ENGINE_WRITE || op == ENGINE_DISCARD || op == ENGINE_ZERO;
 }
 
 /* 0 if the request may run; else the errno that it completes with, and nothing is done. */
@@ -158,6 +159,21 @@ void work_finish(struct work *work)
 		deliver_finished(engine);
 }
 
+void work_end(struct work *work)
+{
+	const struct engine_request *request = work->request;
+	struct engine *engine = work->engine;
+	bool writes = is_write(request->op);
+
+	if (writes)
+		record_release(work, request->result == 0);
+	/* A read depends on nothing that the record could get wrong. */
+	if ((writes || request->op == ENGINE_FLUSH) && !record_is_settled(engine))
+		record_hold(work);
+	else
+		work_finish(work);
+}
+
 void work_finish_later(struct work *work)
 {
 	struct engine *engine = work->engine;
@@ -182,48 +198,57 @@ void work_fail(struct work *work, uint64_t first, uint64_t end, int error)
 	request->fail_length_bytes = end - first;
 }
 
-void slot_submit(struct engine *engine, unsigned slot, struct world_io *io, uint64_t offset_in_data)
+void device_submit_at(
+	struct engine *engine, unsigned device, struct world_io *io, uint64_t member_offset)
 {
-	const struct engine_slot *where = &engine->slots[slot].where;
-
-	/* The one place where the data offset is added. */
-	io->member = where->member;
-	io->offset_bytes = where->data_offset_bytes + offset_in_data;
-	assert(io->op == WORLD_FLUSH || offset_in_data + io->length_bytes <= where->data_bytes);
+	io->member = engine->devices[device].where.member;
+	io->offset_bytes = member_offset;
+	engine->devices[device].inflight++;
 	engine->counters.member_ios++;
 	world_submit(engine->world, io);
+}
+
+void device_submit(
+	struct engine *engine, unsigned device, struct world_io *io, uint64_t offset_in_data)
+{
+	const struct engine_slot *where = &engine->devices[device].where;
+
+	assert(io->op == WORLD_FLUSH || offset_in_data + io->length_bytes <= where->data_bytes);
+	/* The one place where the data offset is added. */
+	device_submit_at(engine, device, io, where->data_offset_bytes + offset_in_data);
 }
 
 void part_submit(struct part *part, uint64_t offset_in_data)
 {
 	part->work->pending++;
-	slot_submit(part->work->engine, part->slot, &part->io, offset_in_data);
+	device_submit(part->work->engine, part->device, &part->io, offset_in_data);
 }
 
-static void count_transfer(struct slot_state *slot, const struct world_io *io, int result)
+static void count_transfer(struct device *device, const struct world_io *io, int result)
 {
 	uint64_t bytes = result == 0 ? io->length_bytes : 0;
 
 	if (io->op == WORLD_READ) {
-		slot->counters.reads++;
-		slot->counters.read_bytes += bytes;
+		device->counters.reads++;
+		device->counters.read_bytes += bytes;
 	} else {
-		slot->counters.writes++;
-		slot->counters.written_bytes += bytes;
+		device->counters.writes++;
+		device->counters.written_bytes += bytes;
 		/* A write that failed may have reached the member in part: it wants a flush too. */
-		slot->written++;
+		device->written++;
 	}
 }
 
-void slot_account(struct engine *engine, unsigned slot, const struct world_io *io, int result)
+void device_account(struct engine *engine, unsigned device, const struct world_io *io, int result)
 {
 	if (io->op != WORLD_FLUSH)
-		count_transfer(&engine->slots[slot], io, result);
+		count_transfer(&engine->devices[device], io, result);
+	engine->devices[device].inflight--;
 	if (result == 0)
 		return;
-	engine->slots[slot].counters.errors++;
+	engine->devices[device].counters.errors++;
 	if (engine->member_error != NULL)
-		engine->member_error(engine->owner, slot, io, result);
+		engine->member_error(engine->owner, device, io, result);
 }
 
 uint64_t engine_array_bytes(const struct engine *engine)
@@ -233,12 +258,14 @@ uint64_t engine_array_bytes(const struct engine *engine)
 
 uint64_t engine_stripe_bytes(const struct engine *engine)
 {
+	if (engine->redundant != NULL)
+		return engine->level->stripe_bytes(engine);
 	return (uint64_t)engine->chunk_bytes * geometry_width(engine->geometry);
 }
 
 unsigned engine_zone_count(const struct engine *engine)
 {
-	return geometry_zone_count(engine->geometry);
+	return engine->redundant != NULL ? 1 : geometry_zone_count(engine->geometry);
 }
 
 unsigned engine_inflight(const struct engine *engine)
@@ -258,14 +285,20 @@ const struct engine_counters *engine_counters(const struct engine *engine)
 
 const struct engine_slot_counters *engine_slot_counters(const struct engine *engine, unsigned slot)
 {
+	static const struct engine_slot_counters none;
+
 	assert(slot < engine->slot_count);
-	return &engine->slots[slot].counters;
+	if (engine->redundant != NULL)
+		slot = engine->redundant->active[slot];
+	return slot == ENGINE_NONE ? &none : &engine->devices[slot].counters;
 }
 
 bool engine_is_broken(const struct engine *engine)
 {
+	if (engine->redundant != NULL)
+		return engine->redundant->failed;
 	for (unsigned slot = 0; slot < engine->slot_count; slot++)
-		if (engine->slots[slot].flush_lost)
+		if (engine->devices[slot].flush_lost)
 			return true;
 	return false;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "engine/redundancy.h"
 #include "util/fault.h"
 #include "world/world.h"
 
@@ -76,8 +77,10 @@ struct engine_config {
 	bool readonly;
 	unsigned requests_max; /* requests worked on at once; more wait in a queue, unallocated */
 	/* Called (if not NULL) for each member I/O that failed, before the request completes. */
-	void (*member_error)(void *owner, unsigned slot, const struct world_io *io, int error);
+	void (*member_error)(void *owner, unsigned device, const struct world_io *io, int error);
 	void *owner;
+	/* Levels with redundancy: their devices, record and sync state; @slots is not used. */
+	const struct engine_redundancy *redundancy;
 };
 
 struct engine_counters {

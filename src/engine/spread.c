@@ -34,7 +34,7 @@ static void part_done(struct world_io *io, int result)
 	struct work *work = part->work;
 	struct engine *engine = work->engine;
 
-	slot_account(engine, part->slot, io, result);
+	device_account(engine, part->device, io, result);
 	if (result < 0)
 		work_fail(work, part->array_first, part->array_end, result);
 	if (--work->pending > 0)
@@ -59,7 +59,7 @@ static void single_done(struct world_io *io, int result)
 	struct work *work = io->owner;
 	const struct engine_request *request = work->request;
 
-	slot_account(work->engine, io->tag, io, result);
+	device_account(work->engine, io->tag, io, result);
 	if (result < 0)
 		work_fail(work, request->offset_bytes, request_end(work), result);
 	work_finish(work);
@@ -78,7 +78,7 @@ static void start_single(struct work *work, const struct geometry_piece *piece)
 	io->length_bytes = request->length_bytes;
 	io->done = single_done;
 	io->tag = piece->slot;
-	slot_submit(work->engine, piece->slot, io, piece->member_offset);
+	device_submit(work->engine, piece->slot, io, piece->member_offset);
 }
 
 /* Room for @bytes at most from the request's iovecs at the work's position; moves the position. */

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/internal.h"
+#include "engine/devices.h"
 #include "util/cleanup.h"
 #include "util/rounding.h"
 
-static void *take(struct engine *engine, size_t count, size_t size)
+void *engine_take(struct engine *engine, size_t count, size_t size)
 {
 	size_t bytes = round_up(count * size, ENGINE_ALIGN);
 	void *memory = aligned_alloc(ENGINE_ALIGN, bytes);
@@ -49,12 +49,12 @@ static void link_pools(struct engine *engine, const struct engine_config *config
 
 		work->engine = engine;
 		work->io.owner = work;
-		work->parts = &engine->parts[(size_t)i * config->slot_count];
+		work->parts = &engine->parts[(size_t)i * engine->device_max];
 		work->iov = &engine->iovs[(size_t)i * ENGINE_IOV_MAX];
-		for (unsigned slot = 0; slot < config->slot_count; slot++) {
-			work->parts[slot].work = work;
-			work->parts[slot].slot = slot;
-			work->parts[slot].io.owner = &work->parts[slot];
+		for (unsigned device = 0; device < engine->device_max; device++) {
+			work->parts[device].work = work;
+			work->parts[device].device = device;
+			work->parts[device].io.owner = &work->parts[device];
 		}
 		work->next_free = engine->free_works;
 		engine->free_works = work;
@@ -64,24 +64,35 @@ static void link_pools(struct engine *engine, const struct engine_config *config
 static int make_pools(struct engine *engine, const struct engine_config *config)
 {
 	size_t requests = config->requests_max, slots = config->slot_count;
+	size_t devices = engine->device_max;
 
-	engine->slots = take(engine, slots, sizeof(*engine->slots));
-	engine->works = take(engine, requests, sizeof(*engine->works));
-	engine->parts = take(engine, requests * slots, sizeof(*engine->parts));
-	engine->iovs = take(engine, requests * ENGINE_IOV_MAX, sizeof(*engine->iovs));
-	engine->cuts = take(engine, ENGINE_IOV_MAX, sizeof(*engine->cuts));
-	engine->touched = take(engine, slots, sizeof(*engine->touched));
-	engine->per_slot = take(engine, slots, sizeof(*engine->per_slot));
-	if (engine->slots == NULL || engine->works == NULL || engine->parts == NULL ||
+	engine->devices = engine_take(engine, devices, sizeof(*engine->devices));
+	engine->works = engine_take(engine, requests, sizeof(*engine->works));
+	engine->parts = engine_take(engine, requests * devices, sizeof(*engine->parts));
+	engine->iovs = engine_take(engine, requests * ENGINE_IOV_MAX, sizeof(*engine->iovs));
+	engine->cuts = engine_take(engine, ENGINE_IOV_MAX, sizeof(*engine->cuts));
+	engine->touched = engine_take(engine, slots, sizeof(*engine->touched));
+	engine->per_slot = engine_take(engine, slots, sizeof(*engine->per_slot));
+	if (engine->devices == NULL || engine->works == NULL || engine->parts == NULL ||
 		engine->iovs == NULL || engine->cuts == NULL || engine->touched == NULL ||
 		engine->per_slot == NULL)
 		return -ENOMEM;
-	for (unsigned slot = 0; slot < slots; slot++) {
-		engine->slots[slot].where = config->slots[slot];
-		engine->slots[slot].written = 1;
-	}
 	link_pools(engine, config);
 	return 0;
+}
+
+/* Linear and RAID 0: device i is slot i. */
+static int place_slots(
+	struct engine *engine, const struct engine_config *config, struct fault *fault)
+{
+	for (unsigned slot = 0; slot < config->slot_count; slot++)
+		engine->devices[slot] = (struct device){
+			.where = config->slots[slot],
+			.written = 1,
+			.slot = slot,
+			.state = ENGINE_DEVICE_IN_SYNC,
+		};
+	return make_geometry(engine, config, fault);
 }
 
 static int check_config(const struct engine_config *config, struct fault *fault)
@@ -96,7 +107,7 @@ static int check_config(const struct engine_config *config, struct fault *fault)
 			level->slots_min, GEOMETRY_SLOTS_MAX, config->slot_count);
 	if (config->requests_max == 0)
 		return fault_set(fault, -EINVAL, "room for at least one request is needed");
-	for (unsigned slot = 0; slot < config->slot_count; slot++) {
+	for (unsigned slot = 0; !level->redundant && slot < config->slot_count; slot++) {
 		uint64_t end;
 
 		if (add_overflows(config->slots[slot].data_offset_bytes,
@@ -123,14 +134,19 @@ int engine_new(const struct engine_config *config, struct world *world, struct e
 	engine->level = engine_level_find(config->level);
 	engine->readonly = config->readonly;
 	engine->slot_count = config->slot_count;
+	engine->device_max = engine->level->redundant && config->redundancy != NULL
+				     ? config->redundancy->device_max
+				     : config->slot_count;
 	engine->chunk_bytes = config->chunk_bytes;
+	engine->layout = config->layout;
 	engine->member_error = config->member_error;
 	engine->owner = config->owner;
 	engine->waiting_last = &engine->waiting_first;
 	engine->finished_last = &engine->finished_first;
-	r = make_geometry(engine, config, fault);
+	r = make_pools(engine, config);
 	if (r == 0)
-		r = make_pools(engine, config);
+		r = engine->level->redundant ? redundant_new(engine, config, fault)
+					     : place_slots(engine, config, fault);
 	if (r == -ENOMEM)
 		(void)fault_set(fault, -ENOMEM, "no memory for %u requests over %u members",
 			config->requests_max, config->slot_count);
@@ -146,8 +162,9 @@ void engine_free(struct engine *engine)
 {
 	if (engine == NULL)
 		return;
+	redundant_free(engine);
 	geometry_free(engine->geometry);
-	free(engine->slots);
+	free(engine->devices);
 	free(engine->works);
 	free(engine->parts);
 	free(engine->iovs);
