@@ -10,6 +10,7 @@
 
 #include "cli/run.h"
 #include "cli/say.h"
+#include "cli/show/show.h"
 #include "control/control.h"
 #include "control/remains.h"
 #include "control/runtime.h"
@@ -94,17 +95,38 @@ static int clear(
 	return r;
 }
 
+static int ask(const char *name, const char *command, json_t **ret, struct fault *fault)
+{
+	json_t *request = json_pack("{s:s}", "command", command);
+	int r = control_call(name, request, ret, fault);
+
+	json_decref(request);
+	return r;
+}
+
+/* What there is to be told afterwards is known only before. */
+static int stop_running(const char *name, struct fault *fault)
+{
+	json_t *detail = NULL, *reply = NULL;
+	int r;
+
+	(void)ask(name, "detail", &detail, NULL); /* without it there is no warning */
+	r = ask(name, "stop", &reply, fault);
+	if (r == 0)
+		show_lost_members(detail, true);
+	json_decref(reply);
+	json_decref(detail);
+	return r;
+}
+
 static int stop_one(const char *word, const struct cli_options *options, struct fault *fault)
 {
-	json_t *request = json_pack("{s:s}", "command", "stop"), *reply = NULL;
 	char name[NAME_MAX];
 	int r;
 
 	r = runtime_name(strip_directory(word), name, fault);
 	if (r == 0)
-		r = control_call(name, request, &reply, fault);
-	json_decref(request);
-	json_decref(reply);
+		r = stop_running(name, fault);
 	if (r == 0 && !options->quiet)
 		say("stopped %s", word);
 	if (r != -ENOENT)

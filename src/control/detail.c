@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "geometry/geometry.h"
@@ -16,6 +17,7 @@ void detail_take(const struct engine *engine, unsigned slot_count, struct detail
 	ret->array_bytes = engine_array_bytes(engine);
 	ret->stripe_bytes = engine_stripe_bytes(engine);
 	ret->engine_memory_bytes = engine_memory(engine);
+	ret->broken = engine_is_broken(engine);
 	ret->slot_count = slot_count;
 	for (unsigned i = 0; i < slot_count; i++)
 		ret->slots[i] = *engine_slot_counters(engine, i);
@@ -85,12 +87,13 @@ static unsigned zone_count(const struct md_assembly *assembly)
 	return zones;
 }
 
-static json_t *identity(const struct detail_facts *facts)
+static json_t *identity(const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	return json_pack("{s:b, s:o, s:o, s:o, s:s, s:i, s:b, s:s, s:s}", "ok", true, "name",
 		detail_string(facts->name), "node", detail_string(facts->node), "device",
 		optional_text(facts->device), "export", facts->export, "pid", (int)getpid(),
-		"readonly", facts->readonly, "io", facts->io, "state", "clean");
+		"readonly", facts->readonly, "io", facts->io, "state",
+		counters->broken ? "broken" : "clean");
 }
 
 static json_t *shape(const struct detail_facts *facts, const struct detail_counters *counters)
@@ -167,9 +170,19 @@ static int slot_number(const struct md_super *super, unsigned slot)
 	return (int)slot;
 }
 
+/* Does no directory name it any more? Of a device this is the node, which goes when it is pulled.
+ */
+static bool is_deleted(const struct member *member)
+{
+	struct stat st;
+
+	return fstat(member->fd, &st) == 0 && st.st_nlink == 0;
+}
+
 /* Whoever asks stands in another directory than whoever named the member. */
 static const char *absolute_path(const struct member *member, char buffer[PATH_MAX])
 {
+	static const char deleted[] = " (deleted)"; /* what the kernel writes behind the path */
 	char link[32];
 	ssize_t n;
 
@@ -178,6 +191,8 @@ static const char *absolute_path(const struct member *member, char buffer[PATH_M
 	if (n <= 0)
 		return member->path;
 	buffer[n] = '\0';
+	if (is_deleted(member) && (size_t)n > strlen(deleted))
+		buffer[(size_t)n - strlen(deleted)] = '\0';
 	return buffer;
 }
 
@@ -189,15 +204,16 @@ static json_t *member_json(
 	const struct member *member = facts->members[place->candidate];
 	char path[PATH_MAX];
 
-	return json_pack("{s:o, s:i, s:i, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
+	return json_pack(
+		"{s:o, s:i, s:i, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
 		"path", detail_string(absolute_path(member, path)), "slot", (int)slot, "number",
-		slot_number(facts->assembly->super, slot), "state", "active sync", "major",
-		(json_int_t)member->major, "minor", (json_int_t)member->minor, "size_bytes",
-		(json_int_t)member->size_bytes, "data_offset_bytes",
-		(json_int_t)place->data_offset_bytes, "data_bytes", (json_int_t)place->data_bytes,
-		"errors", (json_int_t)c->errors, "reads", (json_int_t)c->reads, "writes",
-		(json_int_t)c->writes, "read_bytes", (json_int_t)c->read_bytes, "written_bytes",
-		(json_int_t)c->written_bytes);
+		slot_number(facts->assembly->super, slot), "state", "active sync", "deleted",
+		is_deleted(member), "major", (json_int_t)member->major, "minor",
+		(json_int_t)member->minor, "size_bytes", (json_int_t)member->size_bytes,
+		"data_offset_bytes", (json_int_t)place->data_offset_bytes, "data_bytes",
+		(json_int_t)place->data_bytes, "errors", (json_int_t)c->errors, "reads",
+		(json_int_t)c->reads, "writes", (json_int_t)c->writes, "read_bytes",
+		(json_int_t)c->read_bytes, "written_bytes", (json_int_t)c->written_bytes);
 }
 
 static json_t *members_json(
@@ -261,7 +277,8 @@ json_t *detail_make(const struct detail_facts *facts, const struct detail_counte
 {
 	json_t *object = json_object();
 
-	if (set_all(object, identity(facts)) == 0 && set_all(object, shape(facts, counters)) == 0 &&
+	if (set_all(object, identity(facts, counters)) == 0 &&
+		set_all(object, shape(facts, counters)) == 0 &&
 		set_all(object, census(facts)) == 0 && set_all(object, origin(facts)) == 0 &&
 		set_all(object, service(facts, counters)) == 0 &&
 		json_object_set_new(object, "members", members_json(facts, counters)) == 0 &&

@@ -20,6 +20,7 @@ struct detail_counters {
 	struct engine_counters total;
 	uint64_t array_bytes, stripe_bytes;
 	size_t engine_memory_bytes;
+	bool broken; /* engine_is_broken() */
 	unsigned slot_count;
 	struct engine_slot_counters slots[GEOMETRY_SLOTS_MAX];
 };

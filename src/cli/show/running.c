@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/show/format.h"
 #include "control/control.h"
 #include "control/runtime.h"
 #include "util/cleanup.h"
@@ -147,4 +148,25 @@ int running_gather(char *const *words, unsigned count, bool all, json_t **ret)
 		failed = 1;
 	}
 	return failed;
+}
+
+void show_lost_members(const json_t *reply, bool stopped)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "members"), i, member)
+	{
+		if (!json_is_true(json_object_get(member, "deleted")))
+			continue;
+		fprintf(stderr, "strake: %s: member ", fact_string(reply, "name", ""));
+		print_clean(stderr, fact_string(member, "path", ""));
+		if (stopped)
+			fprintf(stderr, " had been deleted: its data went with the array\n");
+		else if (fact_number(member, "major") != 0)
+			fprintf(stderr, " is gone from /dev: has the device been taken away?\n");
+		else
+			fprintf(stderr, " has been deleted: its data is gone when the array stops; "
+					"copy the array's content away first\n");
+	}
 }

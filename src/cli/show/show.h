@@ -4,6 +4,7 @@
 
 /* Printing facts in mdadm's forms and as JSON. Each function returns the program's exit code. */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -23,5 +24,11 @@ int show_detail(char *const *names, unsigned count, const struct show_options *o
 int show_query(char *const *paths, unsigned count, const struct show_options *options);
 /* strake status: what /proc/mdstat would say about all running arrays, or about the named ones. */
 int show_status(char *const *names, unsigned count, const struct show_options *options);
+
+/*
+ * Warn, on stderr, of members whose file has been deleted, from an array's detail reply: while the
+ * array runs, or (@stopped) afterwards.
+ */
+void show_lost_members(const json_t *reply, bool stopped);
 
 #endif

@@ -74,6 +74,24 @@ static const char *state_of(const json_t *reply)
 	return state;
 }
 
+/* What mdadm has no line for: only where there is something to tell. */
+static void print_errors(const json_t *reply, FILE *out)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "members"), i, member)
+	{
+		if (fact_number(member, "errors") == 0)
+			continue;
+		fprintf(out, "            Errors : %" PRIu64 " on ", fact_number(member, "errors"));
+		print_clean(out, fact_string(member, "path", ""));
+		if (fact_is_set(member, "slot"))
+			fprintf(out, " (slot %" PRIu64 ")", fact_number(member, "slot"));
+		fprintf(out, "\n");
+	}
+}
+
 static void print_devices(const json_t *reply, FILE *out)
 {
 	char when[FORMAT_TIME_TEXT];
@@ -86,7 +104,9 @@ static void print_devices(const json_t *reply, FILE *out)
 	fprintf(out, "    Active Devices : %" PRIu64 "\n", fact_number(reply, "active_devices"));
 	fprintf(out, "   Working Devices : %" PRIu64 "\n", fact_number(reply, "working_devices"));
 	fprintf(out, "    Failed Devices : %" PRIu64 "\n", fact_number(reply, "failed_devices"));
-	fprintf(out, "     Spare Devices : %" PRIu64 "\n\n", fact_number(reply, "spare_devices"));
+	fprintf(out, "     Spare Devices : %" PRIu64 "\n", fact_number(reply, "spare_devices"));
+	print_errors(reply, out);
+	fprintf(out, "\n");
 }
 
 static void print_geometry(const json_t *reply, FILE *out)
@@ -317,6 +337,8 @@ int show_detail(char *const *names, unsigned count, const struct show_options *o
 	{
 		if (options->form != SHOW_JSON)
 			show_one(reply, options);
+		if (options->form == SHOW_TEXT)
+			show_lost_members(reply, false);
 		if (detail_health(reply) > health)
 			health = detail_health(reply);
 	}

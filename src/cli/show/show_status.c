@@ -56,8 +56,11 @@ static void print_array(const json_t *reply, FILE *out)
 {
 	const char *level = fact_string(reply, "level", "");
 
-	fprintf(out, "%s : active%s %s", fact_string(reply, "name", ""),
-		json_is_true(json_object_get(reply, "readonly")) ? " (read-only)" : "", level);
+	/* "broken" is a word of md's array_state; mdstat's readers pass over what is in brackets.
+	 */
+	fprintf(out, "%s : active%s%s %s", fact_string(reply, "name", ""),
+		json_is_true(json_object_get(reply, "readonly")) ? " (read-only)" : "",
+		detail_health(reply) == 2 ? " (broken)" : "", level);
 	print_members(reply, out);
 	fprintf(out, "      %" PRIu64 " blocks", fact_number(reply, "array_bytes") / 1024);
 	print_version(reply, out);
@@ -93,7 +96,8 @@ static void say_dead(const json_t *dead)
 
 static void print_status(const json_t *replies, json_t *dead, const struct show_options *options)
 {
-	json_t *json;
+	json_t *json, *reply;
+	size_t i;
 
 	if (options->form == SHOW_JSON) {
 		json = json_pack("{s[ss], sO, sO}", "personalities", "linear", "raid0", "arrays",
@@ -103,6 +107,7 @@ static void print_status(const json_t *replies, json_t *dead, const struct show_
 		return;
 	}
 	status_text(replies, options->out);
+	json_array_foreach(replies, i, reply) show_lost_members(reply, false);
 	say_dead(dead);
 }
 
