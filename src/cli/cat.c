@@ -91,6 +91,7 @@ static int open_engine(struct cat *cat)
 		return r;
 	cat->assembled = (struct assembled){
 		.assembly = cat->assembly,
+		.members = cat->set.members,
 		.readonly = true,
 		.requests_max = READS_MAX,
 	};

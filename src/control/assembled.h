@@ -12,7 +12,7 @@
 struct assembled {
 	const char *name; /* of the array, for the log; NULL: member errors are not logged */
 	const struct md_assembly *assembly;
-	struct member *const *members; /* by candidate index; for the log */
+	struct member *const *members; /* by candidate index */
 	bool readonly;
 	unsigned requests_max;
 	struct engine *engine; /* for the log; set by assembled_engine_new() */
@@ -20,7 +20,7 @@ struct assembled {
 
 /*
  * Start an engine over the assembly in @world, whose member numbers are the assembly's candidate
- * indexes. Member errors go to the system's log in the words "array home: slot 2 (/dev/sdc): read
+ * indexes. Member errors go to the system's log in the words "array home: device 2 (/dev/sdc): read
  * of 4096 bytes at byte 1048576: Input/output error"; after the first few of a slot only the 16th,
  * 32nd, 64th and so on. Errors: those of engine_new().
  */

@@ -309,3 +309,10 @@ const char *engine_level_name(int level)
 
 	return found != NULL ? found->name : NULL;
 }
+
+bool engine_level_is_redundant(int level)
+{
+	const struct engine_level *found = engine_level_find(level);
+
+	return found != NULL && found->redundant;
+}

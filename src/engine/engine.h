@@ -123,5 +123,7 @@ const struct engine_slot_counters *engine_slot_counters(const struct engine *eng
 
 /* Is there a level table row for md level @level? Its name, or NULL. */
 const char *engine_level_name(int level);
+/* Is it one with redundancy, which wants engine_config.redundancy? */
+bool engine_level_is_redundant(int level);
 
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef STRAKE_CONTROL_REDUNDANCY_H
+#define STRAKE_CONTROL_REDUNDANCY_H
+
+/* What an engine with redundancy is told at start, gathered from an assembly and its members. */
+
+#include "engine/engine.h"
+#include "io/member.h"
+#include "md/assembly.h"
+
+struct redundancy {
+	struct engine_redundancy engine; /* points into the rest */
+	struct engine_device *devices;
+	struct engine_bitmap bitmap;
+	void *bitmap_area; /* as read: header, bits */
+};
+
+/*
+ * Gather it. @members: by candidate index. Reads the write-intent bitmap from the first member in
+ * sync that has it; a bitmap that cannot be trusted counts as all set, and @note (may be NULL) says
+ * so. Errors: those of reading, -ENOMEM, -EUCLEAN a bitmap outside its place.
+ */
+int redundancy_gather(const struct md_assembly *assembly, struct member *const *members,
+	struct redundancy *ret, struct fault *note, struct fault *fault);
+void redundancy_free(struct redundancy *redundancy); /* what is all zeros is left alone */
+
+#endif
