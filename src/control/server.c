@@ -156,30 +156,28 @@ static void free_serverp(struct control_server **server)
 	free_server(*server);
 }
 
-static int listen_on(struct control_server *server, const char *name, struct fault *fault)
+int control_server_listen(const char *name, struct fault *fault)
 {
 	/* Between bind and listen our socket looks stale: nobody may look. */
 	_cleanup_close_ int lock = control_lock(fault);
-	struct stat st;
+	_cleanup_close_ int fd = -1;
+	char path[PATH_MAX];
 	int r = lock < 0 ? lock : control_clean_socket(name, fault);
 
 	if (r == 0)
-		r = runtime_socket(name, server->path, fault);
+		r = runtime_socket(name, path, fault);
 	if (r < 0)
 		return r;
-	server->listen_fd = control_socket(name, true, fault);
-	if (server->listen_fd < 0)
-		return server->listen_fd;
-	if (stat(server->path, &st) < 0 || listen(server->listen_fd, 16) < 0)
-		return fault_set(fault, -errno, "array %s: socket %s: %s", name, server->path,
-			strerror(errno));
-	server->device = st.st_dev;
-	server->inode = st.st_ino;
-	(void)snprintf(server->name, sizeof(server->name), "%s", name);
-	server->stop_fd = eventfd(0, EFD_CLOEXEC);
-	if (server->stop_fd < 0)
-		return fault_set(fault, -errno, "array %s: eventfd: %s", name, strerror(errno));
-	return 0;
+	fd = control_socket(name, true, fault);
+	if (fd < 0)
+		return fd;
+	if (listen(fd, 16) < 0) {
+		r = fault_set(
+			fault, -errno, "array %s: socket %s: %s", name, path, strerror(errno));
+		(void)unlink(path); /* bound a moment ago, under the lock: ours */
+		return r;
+	}
+	return steal_fd(&fd);
 }
 
 static void remove_socket(const struct control_server *server)
@@ -193,8 +191,29 @@ static void remove_socket(const struct control_server *server)
 	(void)unlink(server->path);
 }
 
-int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t *request),
-	void *owner, struct control_server **ret, struct fault *fault)
+/* Everything but the thread. */
+static int prepare(struct control_server *server, const char *name, struct fault *fault)
+{
+	struct stat st;
+	int r = runtime_socket(name, server->path, fault);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(server->name, sizeof(server->name), "%s", name);
+	if (stat(server->path, &st) < 0)
+		return fault_set(fault, -errno, "array %s: socket %s: %s", name, server->path,
+			strerror(errno));
+	server->device = st.st_dev;
+	server->inode = st.st_ino;
+	server->stop_fd = eventfd(0, EFD_CLOEXEC);
+	if (server->stop_fd < 0)
+		return fault_set(fault, -errno, "array %s: eventfd: %s", name, strerror(errno));
+	return 0;
+}
+
+int control_server_adopt(const char *name, int listen_fd,
+	json_t *(*handle)(void *owner, json_t *request), void *owner, struct control_server **ret,
+	struct fault *fault)
 {
 	_cleanup_(free_serverp) struct control_server *server = calloc(1, sizeof(*server));
 	int r;
@@ -203,20 +222,44 @@ int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t
 		return fault_set(fault, -ENOMEM, "array %s: out of memory", name);
 	server->handle = handle;
 	server->owner = owner;
-	server->listen_fd = server->stop_fd = -1;
-	r = listen_on(server, name, fault);
-	if (r < 0) {
-		remove_socket(server); /* matches only if we had bound it */
+	server->listen_fd = server->stop_fd = -1; /* the caller's until all went well */
+	r = prepare(server, name, fault);
+	if (r < 0)
 		return r;
-	}
+	server->listen_fd = listen_fd;
 	r = -pthread_create(&server->thread, NULL, serve, server);
 	if (r < 0) {
-		remove_socket(server);
+		server->listen_fd = -1;
 		return fault_set(
 			fault, r, "array %s: cannot start a thread: %s", name, strerror(-r));
 	}
 	*ret = steal_ptr(server);
 	return 0;
+}
+
+/* Of a socket that we have bound and still hold, so that nobody can have taken its name. */
+static void unlink_own(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (runtime_socket(name, path, NULL) == 0)
+		(void)unlink(path); /* gone already: as wanted */
+}
+
+int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t *request),
+	void *owner, struct control_server **ret, struct fault *fault)
+{
+	_cleanup_close_ int fd = control_server_listen(name, fault);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = control_server_adopt(name, fd, handle, owner, ret, fault);
+	if (r == 0)
+		(void)steal_fd(&fd);
+	else
+		unlink_own(name);
+	return r;
 }
 
 void control_server_stop(struct control_server *server)

@@ -22,6 +22,19 @@ struct control_server;
 int control_server_start(const char *name, json_t *(*handle)(void *owner, json_t *request),
 	void *owner, struct control_server **ret, struct fault *fault);
 
+/*
+ * The same in two steps, for an array whose serving process may die and be replaced: whoever
+ * outlives it binds, and keeps the descriptor, so that the array stays listed and callers wait
+ * instead of being refused. As a connected caller sees it, that process is the array's (it waits
+ * for its end after "stop").
+ * The first returns the descriptor, close-on-exec; when all its copies are closed
+ * control_clean_socket() removes the file. The second takes @listen_fd over if it succeeds.
+ */
+int control_server_listen(const char *name, struct fault *fault);
+int control_server_adopt(const char *name, int listen_fd,
+	json_t *(*handle)(void *owner, json_t *request), void *owner, struct control_server **ret,
+	struct fault *fault);
+
 /* Stop the thread, remove the socket. Not to be called from handle(). */
 void control_server_stop(struct control_server *server);
 

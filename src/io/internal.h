@@ -52,6 +52,7 @@ struct reactor {
 	struct member_limits *limits;
 	unsigned member_count;
 	unsigned io_max;
+	int held_fd; /* 0: none */
 	size_t memory_bytes;
 	struct world_timer *timers; /* rising due_ns */
 	/* First timer's due time for reactor_wait(), which runs without the owner's lock. */

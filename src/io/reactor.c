@@ -188,6 +188,7 @@ int reactor_new(const struct reactor_options *options, struct reactor **ret, str
 	reactor->members = options->members;
 	reactor->member_count = options->member_count;
 	reactor->io_max = options->io_max > 0 ? options->io_max : 1;
+	reactor->held_fd = options->held_fd;
 	reactor->next_due_ns = UINT64_MAX;
 	r = take_memory(reactor);
 	if (r < 0)

@@ -31,6 +31,12 @@ struct reactor_options {
 	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
 	bool sync;       /* plain pread and pwrite instead of io_uring */
 	bool ring;       /* io_uring even where all members live in memory */
+	/*
+	 * A descriptor, or 0 for none, that io_uring keeps open until the last member I/O has
+	 * ended, even those that the kernel finishes for a dead process: the other end of a pipe
+	 * tells when.
+	 */
+	int held_fd;
 };
 
 /*

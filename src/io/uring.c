@@ -463,15 +463,18 @@ static int uring_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 
 static int register_members(struct reactor *reactor, struct uring *uring)
 {
-	int *fds = calloc(reactor->member_count + 1, sizeof(*fds));
+	unsigned count = reactor->member_count;
+	int *fds = calloc(count + 1, sizeof(*fds));
 	int r = 0;
 
 	if (fds == NULL)
 		return -ENOMEM;
 	for (unsigned i = 0; i < reactor->member_count; i++)
 		fds[i] = reactor->members[i]->fd;
-	if (reactor->member_count > 0)
-		r = io_uring_register_files(&uring->ring, fds, reactor->member_count);
+	if (reactor->held_fd > 0) /* no request names it: it goes when the whole ring goes */
+		fds[count++] = reactor->held_fd;
+	if (count > 0)
+		r = io_uring_register_files(&uring->ring, fds, count);
 	free(fds);
 	return r;
 }
