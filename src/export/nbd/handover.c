@@ -13,8 +13,10 @@ struct handover_head {
 	char version[16];
 	uint64_t member_struct_bytes, super_bytes, assembly_bytes; /* tell builds apart */
 	uint32_t member_count;
-	bool has_super;
+	bool has_assembly, has_super;
 	bool persistent, readonly, sync_io, ring_io;
+	struct md_assembly_options assemble; /* where there is no assembly */
+	int control_fd, io_fd;
 };
 
 static int put(int fd, const void *buffer, size_t length)
@@ -47,23 +49,47 @@ static int get(int fd, void *buffer, size_t length)
 	return 0;
 }
 
-/* A member: the struct as it is, its path's length, the path. */
-static int put_member(int fd, const struct member *member)
+/* A descriptor that survives exec and is no lower than @fd_min: there the others are needed. */
+static int keep(int fd, int fd_min)
 {
-	uint32_t path_bytes = (uint32_t)strlen(member->path);
-	int r = put(fd, member, sizeof(*member));
-
-	if (r == 0)
-		r = put(fd, &path_bytes, sizeof(path_bytes));
-	if (r == 0)
-		r = put(fd, member->path, path_bytes);
-	if (r == 0 && fcntl(member->fd, F_SETFD, 0) < 0)
-		r = -errno;
-	return r;
+	if (fd < fd_min)
+		fd = fcntl(fd, F_DUPFD, fd_min);
+	else if (fcntl(fd, F_SETFD, 0) < 0)
+		return -errno;
+	return fd < 0 ? -errno : fd;
 }
 
-static int put_all(int fd, const struct export_start *start)
+/* A member: the struct as it is, its path's length, the path. */
+static int put_member(int fd, const struct member *member, int fd_min)
 {
+	uint32_t path_bytes = (uint32_t)strlen(member->path);
+	struct member kept = *member;
+	int r;
+
+	kept.fd = keep(member->fd, fd_min);
+	if (kept.fd < 0)
+		return kept.fd;
+	r = put(fd, &kept, sizeof(kept));
+	if (r == 0)
+		r = put(fd, &path_bytes, sizeof(path_bytes));
+	return r == 0 ? put(fd, member->path, path_bytes) : r;
+}
+
+/*
+ * How to assemble what was assembled before. Without redundancy nothing changes while an array
+ * runs: what the user has insisted on once holds. With it, the superblocks themselves tell.
+ */
+static struct md_assembly_options options_again(const struct md_assembly *assembly)
+{
+	return (struct md_assembly_options){
+		.force = assembly->level == 0 || assembly->level == GEOMETRY_LEVEL_LINEAR,
+		.raid0_layout = assembly->level == 0 ? assembly->layout : GEOMETRY_RAID0_UNKNOWN,
+	};
+}
+
+static int put_all(int fd, const struct handover *handover, int fd_min)
+{
+	const struct export_start *start = handover->start;
 	const struct md_assembly *assembly = start->assembly;
 	struct handover_head head = {
 		.version = STRAKE_VERSION,
@@ -71,39 +97,46 @@ static int put_all(int fd, const struct export_start *start)
 		.super_bytes = sizeof(*assembly->super),
 		.assembly_bytes = sizeof(*assembly),
 		.member_count = start->member_count,
+		.has_assembly = !handover->again || !start->options->persistent,
 		.has_super = assembly->super != NULL,
 		.persistent = start->options->persistent,
 		.readonly = start->options->readonly,
 		.sync_io = start->options->sync_io,
 		.ring_io = start->options->ring_io,
+		.assemble = options_again(assembly),
+		.control_fd = handover->control_fd,
+		.io_fd = handover->io_fd,
 	};
 	unsigned i;
 	int r = put(fd, &head, sizeof(head));
 
-	if (r == 0)
+	if (r == 0 && head.has_assembly)
 		r = put(fd, assembly, sizeof(*assembly));
-	if (r == 0 && head.has_super)
+	if (r == 0 && head.has_assembly && head.has_super)
 		r = put(fd, assembly->super, sizeof(*assembly->super));
 	for (i = 0; r == 0 && i < start->member_count; i++)
-		r = put_member(fd, start->members[i]);
+		r = put_member(fd, start->members[i], fd_min);
 	return r;
 }
 
-int handover_write(const struct export_start *start, struct fault *fault)
+int handover_write(const struct handover *handover, int fd_min, struct fault *fault)
 {
-	_cleanup_close_ int fd = memfd_create("strake-handover", 0);
-	int r;
+	_cleanup_close_ int fd = memfd_create("strake-handover", MFD_CLOEXEC);
+	int r, kept = -1;
 
 	if (fd < 0)
 		r = -errno;
 	else
-		r = put_all(fd, start);
+		r = put_all(fd, handover, fd_min);
 	if (r == 0 && lseek(fd, 0, SEEK_SET) < 0)
 		r = -errno;
+	if (r == 0)
+		r = kept = keep(fd, fd_min);
 	if (r < 0)
-		return fault_set(fault, r, "array %s: cannot hand it over to nbdkit: %s",
-			start->options->name, strerror(-r));
-	return steal_fd(&fd);
+		return fault_set(fault, r, "cannot hand it over to nbdkit: %s", strerror(-r));
+	if (kept == fd)
+		(void)steal_fd(&fd);
+	return kept;
 }
 
 static int get_member(int fd, struct nbd_array *array)
@@ -135,29 +168,44 @@ static int get_member(int fd, struct nbd_array *array)
 	return 0;
 }
 
-static int get_array(int fd, struct nbd_array *array)
+static int get_assembly(int fd, bool has_super, struct nbd_array *array)
 {
 	struct md_super *super = NULL;
+	int r;
+
+	array->assembly = malloc(sizeof(*array->assembly));
+	if (array->assembly == NULL)
+		return -ENOMEM;
+	r = get(fd, array->assembly, sizeof(*array->assembly));
+	if (r == 0 && has_super) {
+		super = array->super = malloc(sizeof(*super));
+		r = super == NULL ? -ENOMEM : get(fd, super, sizeof(*super));
+	}
+	array->assembly->super = super;
+	return r;
+}
+
+static int get_array(int fd, struct nbd_array *array)
+{
 	struct handover_head head;
 	uint32_t i;
 	int r = get(fd, &head, sizeof(head));
 
 	if (r == 0 && (strncmp(head.version, STRAKE_VERSION, sizeof(head.version)) != 0 ||
 			      head.member_struct_bytes != sizeof(struct member) ||
-			      head.super_bytes != sizeof(*super) ||
+			      head.super_bytes != sizeof(struct md_super) ||
 			      head.assembly_bytes != sizeof(*array->assembly)))
 		return -EBADMSG;
-	array->assembly = malloc(sizeof(*array->assembly));
-	if (r == 0)
-		r = array->assembly == NULL ? -ENOMEM
-					    : get(fd, array->assembly, sizeof(*array->assembly));
-	if (r == 0 && head.has_super) {
-		super = array->super = malloc(sizeof(*super));
-		r = super == NULL ? -ENOMEM : get(fd, super, sizeof(*super));
-	}
+	if (r == 0 && head.has_assembly)
+		r = get_assembly(fd, head.has_super, array);
 	if (r < 0)
 		return r;
-	array->assembly->super = super;
+	array->assemble = head.assemble;
+	array->supervised = true;
+	array->control_fd = head.control_fd;
+	array->io_fd = head.io_fd;
+	(void)fcntl(array->control_fd, F_SETFD, FD_CLOEXEC); /* nothing is executed from here on */
+	(void)fcntl(array->io_fd, F_SETFD, FD_CLOEXEC);
 	array->persistent = head.persistent;
 	array->readonly = head.readonly;
 	array->sync_io = head.sync_io;

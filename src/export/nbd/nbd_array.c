@@ -116,7 +116,7 @@ int nbd_array_open(struct nbd_array *array, struct fault *fault)
 	if (array->assembly != NULL)
 		return 0;
 	array->persistent = true;
-	for (i = 0; i < array->member_count; i++) {
+	for (i = 0; !array->supervised && i < array->member_count; i++) {
 		r = refuse_same(array, i, fault);
 		if (r == 0)
 			r = open_one(array, &array->members[i], fault);
@@ -164,6 +164,7 @@ int nbd_array_start(struct nbd_array *array, struct fault *fault)
 		.io_max = MEMBER_IO_MAX,
 		.sync = array->sync_io,
 		.ring = array->ring_io,
+		.held_fd = array->supervised ? array->io_fd : 0,
 	};
 	int r = list_handles(array, fault);
 

@@ -15,7 +15,7 @@
 struct nbd_member {
 	char *path;             /* as the user named it, made absolute */
 	struct member *member;  /* NULL until nbd_array_open(), unless it was handed over */
-	struct md_super *super; /* NULL if it was handed over */
+	struct md_super *super; /* NULL if the assembly was handed over */
 };
 
 struct nbd_array {
@@ -27,6 +27,9 @@ struct nbd_array {
 	bool sync_io;
 	bool ring_io;
 	bool persistent; /* there are superblocks */
+	bool supervised; /* strake's process waits behind this one; see supervisor.h */
+	int control_fd;  /* if supervised: of control_server_listen() */
+	int io_fd;       /* if supervised: reactor_options.held_fd */
 	struct md_assembly_options assemble;
 
 	/* From nbd_array_open() on. */
@@ -46,9 +49,9 @@ struct nbd_array {
 int nbd_array_add_path(struct nbd_array *array, const char *path);
 
 /*
- * Open the members exclusively, read their superblocks and assemble; nothing to do if all that was
- * handed over. Members that may not be written to make the array read-only. Writes nothing. The
- * errors of member_open(), probe_read_super() and md_assemble().
+ * Open the members exclusively, read their superblocks and assemble, as far as it was not handed
+ * over. Members that may not be written to make the array read-only. Writes nothing. The errors of
+ * member_open(), probe_read_super() and md_assemble().
  */
 int nbd_array_open(struct nbd_array *array, struct fault *fault);
 

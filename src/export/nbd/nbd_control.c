@@ -48,13 +48,18 @@ static json_t *answer_detail(struct nbd_control *control)
 		.member_count = array->member_count,
 		.reactor_memory_bytes = reactor_memory(array->reactor),
 	};
+	json_t *reply;
 
 	if (counters == NULL)
 		return NULL;
 	shared_engine_lock(array->shared);
 	detail_take(array->engine, array->assembly->slot_count, counters);
 	shared_engine_unlock(array->shared);
-	return detail_make(&facts, counters);
+	reply = detail_make(&facts, counters);
+	/* This process may be replaced; the array's is the one that stays, and ends with it. */
+	if (reply != NULL && control->options.supervisor > 0)
+		(void)json_object_set_new(reply, "pid", json_integer(control->options.supervisor));
+	return reply;
 }
 
 static bool clients_are_gone(struct nbd_control *control)
@@ -114,7 +119,11 @@ int nbd_control_start(struct nbd_array *array, const struct nbd_control_options 
 		return fault_set(fault, -ENOMEM, "array %s: out of memory", array->name);
 	control->array = array;
 	control->options = *options;
-	r = control_server_start(array->name, handle, control, &control->server, fault);
+	if (array->supervised)
+		r = control_server_adopt(
+			array->name, array->control_fd, handle, control, &control->server, fault);
+	else
+		r = control_server_start(array->name, handle, control, &control->server, fault);
 	if (r < 0) {
 		free(control);
 		return r;

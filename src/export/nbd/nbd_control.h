@@ -4,6 +4,8 @@
 
 /* The control socket of an array that is served by NBD: detail and stop. */
 
+#include <sys/types.h>
+
 #include "export/nbd/nbd_array.h"
 
 struct nbd_control;
@@ -11,6 +13,7 @@ struct nbd_control;
 struct nbd_control_options {
 	const char *socket_path; /* where clients connect, NULL if unknown; kept */
 	void (*shutdown)(void);  /* asks the server to end; returns at once */
+	pid_t supervisor;        /* the process that holds the array, 0 if that is this one */
 };
 
 /* The array has a name and is started. Errors of control_server_start(); -ENOMEM. */

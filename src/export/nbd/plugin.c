@@ -14,9 +14,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "control/runtime.h"
 #include "export/nbd/handover.h"
@@ -33,6 +36,7 @@ static struct nbd_array array;
 static struct nbd_control *control; /* if the array has a name */
 static char *socket_path;           /* of an array that strake started: removed at the end */
 static int handover_fd = -1;
+static pid_t supervisor; /* if handover_fd was given: our parent, as long as it lives */
 
 static int set_layout(const char *value)
 {
@@ -148,22 +152,21 @@ static int strake_get_ready(void)
 	int r;
 
 	if (handover_fd >= 0)
-		r = handover_read(handover_fd, &array, &fault);
-	else
+		supervisor = getppid();
+	r = handover_fd >= 0 ? handover_read(handover_fd, &array, &fault) : 0;
+	if (r == 0)
 		r = nbd_array_open(&array, &fault);
 	return r < 0 ? report(&fault) : 0;
 }
 
 /*
  * strake reads what we say on the standard descriptors until this byte; then they are let go, like
- * those of every background process. strake ends then, and must not take us along: nbdkit in the
- * foreground asks the kernel (seen with 1.32) for SIGTERM when its parent ends.
+ * those of every background process.
  */
 static int tell_ready(void)
 {
 	int null, fd;
 
-	(void)prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0);
 	if (write(STDERR_FILENO, "", 1) != 1) {
 		nbdkit_error("array %s: strake is gone before the array was ready", array.name);
 		return -1;
@@ -176,12 +179,31 @@ static int tell_ready(void)
 	return 0;
 }
 
+/* The supervisor must know before we end: if we die on the way out it shall not start another. */
+static void shut_down(void)
+{
+	if (supervisor > 0 && getppid() == supervisor)
+		(void)kill(supervisor, SIGTERM); /* our own parent */
+	nbdkit_shutdown();
+}
+
+/* So that whoever finds a member in use is told by which array, and ps shows it. */
+static void take_title(void)
+{
+	char title[16];
+
+	(void)snprintf(title, sizeof(title), "strake:%s", array.name);
+	(void)prctl(PR_SET_NAME, title);
+}
+
 static int strake_after_fork(void)
 {
-	const struct nbd_control_options options = {socket_path, nbdkit_shutdown};
+	const struct nbd_control_options options = {socket_path, shut_down, supervisor};
 	struct fault fault = {0};
 	int r = nbd_array_start(&array, &fault);
 
+	if (array.name != NULL)
+		take_title();
 	if (r == 0 && array.name != NULL)
 		r = nbd_control_start(&array, &options, &control, &fault);
 	if (r < 0)
