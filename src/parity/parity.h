@@ -45,12 +45,12 @@ void parity_pq(unsigned n_data, const void *const *data, void *p, void *q, size_
  * P ^= before ^ after, Q ^= g^index (before ^ after). @p or @q may be NULL: not wanted. @before or
  * @after may be NULL, zeros; so one call adds a block, or a difference, to P and Q.
  */
-void parity_update(unsigned index, const void *before, const void *after, void *p, void *q,
-	size_t bytes);
+void parity_update(
+	unsigned index, const void *before, const void *after, void *p, void *q, size_t bytes);
 
 /*
  * Compute lost blocks of a stripe from the others. @lost[0 .. n_lost-1] are different indices into
- * @stripe: below n_data data, n_data P, n_data + 1 Q. n_lost is 0, 1 or 2.
+ * @stripe: below n_data data, n_data P, n_data + 1 Q. More than two never come back.
  *
  * A lost block's pointer says where it goes; NULL: it is lost, but nobody wants it (one of two
  * lost blocks may be read by itself). P and Q that are not lost but NULL are not there (Q of a
@@ -59,8 +59,8 @@ void parity_update(unsigned index, const void *before, const void *after, void *
  *
  * False, and nothing is written: what is there does not determine what is wanted.
  */
-bool parity_recover(unsigned n_data, void *const *stripe, unsigned n_lost, const unsigned *lost,
-	size_t bytes);
+bool parity_recover(
+	unsigned n_data, void *const *stripe, unsigned n_lost, const unsigned *lost, size_t bytes);
 
 bool parity_is_zero(const void *block, size_t bytes);
 
@@ -78,7 +78,8 @@ bool parity_is_zero(const void *block, size_t bytes);
  * of about 255^(1-k); but equal damage to two data blocks cancels in P and accuses Q. So ask for
  * ranges in which damage happens as a whole (a sector or more, not bytes).
  *
- * [*ret_first, *ret_end) spans the bytes that do not fit (both 0 if consistent); either may be NULL.
+ * [*ret_first, *ret_end) spans the bytes that do not fit (both 0 if consistent); either may be
+ * NULL.
  */
 int parity_locate(unsigned n_data, const void *const *stripe, size_t bytes, size_t *ret_first,
 	size_t *ret_end);

@@ -36,7 +36,7 @@ expect "an allocation in the I/O path is found" "only start.c may"
 
 # The build folder's archives are thin: they are reached by links, not copied.
 mkdir -p "$work/bad/src/engine"
-for layer in geometry md util; do
+for layer in geometry md parity util; do
 	ln -s "$build/src/$layer" "$work/bad/src/$layer"
 done
 printf '#include <fcntl.h>\nint f(void);\nint f(void)\n{\n\treturn open("/", 0);\n}\n' >"$work/os.c"
