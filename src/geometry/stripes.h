@@ -78,7 +78,7 @@ static inline uint64_t stripes_member_offset(const struct stripes *s, uint64_t s
 	return stripe << s->chunk_shift;
 }
 
-/* Both arguments below @modulus. */
+/* (a + b) mod modulus, if a + b < 2 · modulus. */
 static inline unsigned stripes_add(unsigned a, unsigned b, unsigned modulus)
 {
 	return a + b < modulus ? a + b : a + b - modulus;
@@ -91,7 +91,7 @@ static inline unsigned stripes_p_slot(const struct stripes *s, uint64_t stripe)
 	if (s->p_step == 0)
 		return s->p_first;
 	moved = (unsigned)(stripe - stripes_divide(stripe, s->modulus) * s->modulus);
-	if (s->p_step != 1 && moved != 0)
+	if (s->p_step != 1)
 		moved = s->modulus - moved;
 	return stripes_add(s->p_first, moved, s->modulus);
 }
