@@ -29,6 +29,7 @@ struct found {
 
 struct search {
 	const struct cli_options *options;
+	const char *running_name; /* only arrays that would run under this name; NULL: any */
 	char **paths;
 	unsigned path_count;
 	struct found *found;
@@ -46,17 +47,12 @@ static void search_fini(struct search *search)
 	free(search->fault);
 }
 
-/*
- * The running name for what a superblock says: "0" → md0, "host:data" → data, 0.90's minor → mdN.
- * A name that runs already gets a number behind it, as mdadm gives foreign arrays.
+/* The running name for what a superblock says: "0" → md0, "host:data" → data, 0.90's minor → mdN.
  */
-static int name_of_super(const struct md_super *super, char ret[NAME_MAX],
-	struct runtime_claim *claim, struct fault *fault)
+static void own_name(const struct md_super *super, char ret[NAME_MAX])
 {
 	const char *bare = md_name_bare(super->name);
-	char word[96], base[NAME_MAX];
-	unsigned i;
-	int r;
+	char word[96];
 
 	if (super->version == MD_VERSION_0_90)
 		(void)snprintf(word, sizeof(word), "md%u", super->v090.md_minor);
@@ -64,8 +60,19 @@ static int name_of_super(const struct md_super *super, char ret[NAME_MAX],
 		(void)snprintf(word, sizeof(word), "md%s", bare);
 	else
 		(void)snprintf(word, sizeof(word), "%s", bare[0] != '\0' ? bare : "md127");
-	if (runtime_name(word, base, NULL) < 0)
-		(void)snprintf(base, sizeof(base), "md127"); /* a name that is no file name */
+	if (runtime_name(word, ret, NULL) < 0)
+		(void)snprintf(ret, NAME_MAX, "md127"); /* a name that is no file name */
+}
+
+/* A name that runs already gets a number behind it, as mdadm gives foreign arrays. */
+static int name_of_super(const struct md_super *super, char ret[NAME_MAX],
+	struct runtime_claim *claim, struct fault *fault)
+{
+	char word[96], base[NAME_MAX];
+	unsigned i;
+	int r;
+
+	own_name(super, base);
 	(void)snprintf(ret, NAME_MAX, "%s", base);
 	for (i = 0; i < 100; i++) {
 		r = start_possible(ret, claim, fault);
@@ -128,7 +135,11 @@ static void add_found(struct search *search, char *path, const struct md_super *
 static bool is_wanted(const struct search *search, const struct md_super *super)
 {
 	const struct cli_options *options = search->options;
+	char name[NAME_MAX];
 
+	own_name(super, name);
+	if (search->running_name != NULL && strcmp(name, search->running_name) != 0)
+		return false;
 	if (options->uuid_given && memcmp(options->uuid, super->set_uuid, 16) != 0)
 		return false;
 	return options->name == NULL || strcmp(options->name, super->name) == 0 ||
@@ -284,33 +295,56 @@ static bool is_ambiguous(const struct search *search)
 	return false;
 }
 
+static int none_found(const struct search *search)
+{
+	const struct cli_options *options = search->options;
+	const char *name = search->running_name;
+
+	say("No arrays found: none of the %u devices looked at is a member of an array%s%s%s%s; "
+	    "'strake examine FILE…' tells what a device holds: check name, UUID and paths%s",
+		search->path_count, options->uuid_given ? " with the wanted UUID" : "",
+		options->name != NULL ? " with the wanted name" : "",
+		name != NULL ? " called " : "", name != NULL ? name : "",
+		name != NULL ? ", or name the members" : "");
+	return CLI_FAILED;
+}
+
+/*
+ * As with mdadm, --scan is content when an array was started (here also: runs already): stray
+ * members of others are told, and no failure. One array that was asked for is.
+ */
+static int assemble_groups(struct search *search)
+{
+	const struct cli_options *options = search->options;
+	bool asked = options->uuid_given || options->name != NULL || options->array != NULL;
+	unsigned i, good = 0, bad = 0;
+
+	for (i = 0; i < search->found_count; i++) {
+		if (search->found[i].done)
+			continue;
+		if (assemble_group(search, i) >= 0) {
+			good++;
+			continue;
+		}
+		bad++;
+		(void)say_fault(search->fault, CLI_FAILED);
+	}
+	return bad == 0 || (good > 0 && !asked) ? CLI_OK : CLI_FAILED;
+}
+
 static int assemble_search(struct search *search)
 {
-	int code = CLI_OK;
-	unsigned i;
-
 	if (find(search) < 0 || list_running(search) < 0)
 		return say_fault(search->fault, CLI_FAILED);
-	if (search->found_count == 0) {
-		say("No arrays found: none of the %u devices looked at is a member of an "
-		    "array%s%s; 'strake examine FILE…' tells what a device holds: check name, UUID "
-		    "and paths",
-			search->path_count,
-			search->options->uuid_given ? " with the wanted UUID" : "",
-			search->options->name != NULL ? " with the wanted name" : "");
-		return CLI_FAILED;
-	}
+	if (search->found_count == 0)
+		return none_found(search);
 	if (search->options->array != NULL && is_ambiguous(search)) {
 		say("assemble %s: members of several arrays are there; --uuid=UUID chooses one "
 		    "('strake examine --scan' lists them)",
 			search->options->array);
 		return CLI_FAILED;
 	}
-	for (i = 0; i < search->found_count; i++) {
-		if (!search->found[i].done && assemble_group(search, i) < 0)
-			code = say_fault(search->fault, CLI_FAILED);
-	}
-	return code;
+	return assemble_groups(search);
 }
 
 static int assemble_named(const struct cli_options *options, struct fault *fault)
@@ -327,6 +361,7 @@ static int assemble_named(const struct cli_options *options, struct fault *fault
 int cli_assemble(const struct cli_options *options)
 {
 	_cleanup_(search_fini) struct search search = {.options = options};
+	char name[NAME_MAX];
 
 	search.fault = calloc(1, sizeof(*search.fault));
 	if (search.fault == NULL)
@@ -336,9 +371,15 @@ int cli_assemble(const struct cli_options *options)
 		    "only");
 		return CLI_USAGE;
 	}
+	if (options->array != NULL && runtime_name(options->array, name, search.fault) < 0)
+		return say_fault(search.fault, CLI_USAGE);
 	if (options->scan || options->uuid_given || options->name != NULL ||
 		options->scan_in_count > 0)
 		return assemble_search(&search);
+	if (options->member_count == 0 && options->array != NULL) {
+		search.running_name = name;
+		return assemble_search(&search);
+	}
 	if (options->member_count == 0) {
 		say("assemble: no members given: name them, or --scan, --uuid or --name to find "
 		    "them");

@@ -14,8 +14,8 @@
 
 #define DEFAULT_CHUNK_BYTES (512u * 1024)
 
-static int check_request(
-	const struct cli_options *options, char name[NAME_MAX], struct fault *fault)
+/* What is wrong with the command line, whatever the machine looks like. */
+static int check_words(const struct cli_options *options, char name[NAME_MAX], struct fault *fault)
 {
 	int r;
 
@@ -28,12 +28,17 @@ static int check_request(
 		return fault_set(fault, -EINVAL,
 			"build %s: --level and --raid-devices are needed: no superblock tells them",
 			name);
-	if (engine_level_name(options->level) == NULL)
-		return fault_set(fault, -EOPNOTSUPP, "not yet supported: build of level %s",
-			md_level_name(options->level));
 	if (options->export == CLI_EXPORT_NONE)
 		return fault_set(
 			fault, -EINVAL, "build %s: with --export=none nothing would be done", name);
+	return 0;
+}
+
+static int check_request(const struct cli_options *options, const char *name, struct fault *fault)
+{
+	if (engine_level_name(options->level) == NULL)
+		return fault_set(fault, -EOPNOTSUPP, "not yet supported: build of level %s",
+			md_level_name(options->level));
 	if (options->member_count != options->raid_devices)
 		return fault_set(fault, -ENODEV,
 			"build %s: %u members given, --raid-devices=%llu asked for", name,
@@ -80,13 +85,12 @@ static int fill_assembly(const struct cli_options *options, const struct member_
 	return assembly_check(ret, fault);
 }
 
-static int build(const struct cli_options *options, struct fault *fault)
+static int build(const struct cli_options *options, char *name, struct fault *fault)
 {
 	_cleanup_(member_set_close) struct member_set set = {NULL, NULL, 0};
 	_cleanup_(runtime_release) struct runtime_claim claim = {.fd = -1};
 	_cleanup_free_ struct md_assembly *assembly = calloc(1, sizeof(*assembly));
 	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
-	char name[NAME_MAX];
 	struct start start = {options, assembly, &set, name, false};
 	unsigned flags = MEMBER_EXCLUSIVE | (options->readonly ? MEMBER_READONLY : 0);
 	int r;
@@ -108,8 +112,11 @@ static int build(const struct cli_options *options, struct fault *fault)
 int cli_build(const struct cli_options *options)
 {
 	_cleanup_free_ struct fault *fault = calloc(1, sizeof(*fault));
+	char name[NAME_MAX];
 
-	if (fault == NULL || build(options, fault) < 0)
-		return fault == NULL ? CLI_FAILED : say_fault(fault, CLI_FAILED);
-	return CLI_OK;
+	if (fault == NULL)
+		return CLI_FAILED;
+	if (check_words(options, name, fault) < 0)
+		return say_fault(fault, CLI_USAGE);
+	return build(options, name, fault) < 0 ? say_fault(fault, CLI_FAILED) : CLI_OK;
 }

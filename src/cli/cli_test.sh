@@ -51,6 +51,10 @@ expect 0 '--create' --help
 expect 0 'complete .*strake' --completion bash
 expect 2 "did you mean 'create'" creat md0
 expect 2 "did you mean '--level'" create md0 --levl 0
+expect 2 "unknown command 'simu'" simu
+check "nothing unsupported is suggested" sh -c '! grep -q "did you mean" err'
+expect 2 "option '--monitr'" create md0 --monitr
+check "nothing unsupported is suggested" sh -c '! grep -q "monitor" err'
 expect 1 'not yet supported' create md0 --level 5 a.img b.img
 expect 1 'not yet supported' /dev/md0 --fail a.img
 
@@ -108,7 +112,15 @@ expect 1 'same device' $create --force a.img link.img
 expect 1 'enough devices' $create --raid-devices 3 --force a.img b.img
 expect 1 'more devices' $create --raid-devices 1 --force a.img b.img
 expect 1 "'missing' is impossible" $create --force a.img missing
-expect 1 'level is needed' create md0 --export=none a.img b.img
+expect 2 'level is needed' create md0 --export=none a.img b.img
+expect 2 'no members given' create md0 --level 0 --export=none
+expect 2 'no array named' create --level 0 --export=none
+expect 2 'starts nothing' $create --readonly a.img b.img
+expect 2 'cannot be the name' create md0/x --level 0 --export=none a.img b.img
+expect 2 'level and --raid-devices' build md0 a.img b.img
+expect 1 'asked for' build md0 --level 0 --raid-devices 3 a.img b.img
+expect 2 'cannot be the name' assemble .x a.img b.img
+expect 2 'no members given' assemble
 check "refused: nothing written" sha256sum --quiet -c sums
 
 # Writing the second superblock fails: it would stand beyond the largest file allowed. (The limit

@@ -62,9 +62,6 @@ static int check_count(const struct creation *creation)
 	unsigned given = options->member_count;
 	uint64_t wanted = options->raid_devices == CLI_DEFAULT ? given : options->raid_devices;
 
-	if (given == 0)
-		return fault_set(
-			creation->fault, -EINVAL, "create %s: no members given", creation->name);
 	if (given < wanted)
 		return fault_set(creation->fault, -EINVAL,
 			"create %s: you haven't given enough devices to create this array: %u "
@@ -81,7 +78,8 @@ static int check_count(const struct creation *creation)
 	return 0;
 }
 
-static int check_request(struct creation *creation)
+/* What is wrong with the command line, whatever the machine looks like. */
+static int check_words(struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
 	int r;
@@ -96,16 +94,27 @@ static int check_request(struct creation *creation)
 		return fault_set(creation->fault, -EINVAL,
 			"create %s: a RAID level is needed to create an array (--level=0)",
 			creation->name);
-	if (engine_level_name(options->level) == NULL)
-		return fault_set(creation->fault, -EOPNOTSUPP,
-			"not yet supported: creating level %s (%s); levels that run now: 0 and "
-			"linear; nothing was written",
-			options->level_text, md_level_name(options->level));
+	if (options->member_count == 0)
+		return fault_set(creation->fault, -EINVAL,
+			"create %s: no members given: name them behind the array", creation->name);
 	if (options->export == CLI_EXPORT_NONE && options->readonly)
 		return fault_set(creation->fault, -EINVAL,
 			"create %s: --readonly starts the array for reading, --export=none starts "
 			"nothing",
 			creation->name);
+	return 0;
+}
+
+static int check_request(struct creation *creation)
+{
+	const struct cli_options *options = creation->options;
+	int r;
+
+	if (engine_level_name(options->level) == NULL)
+		return fault_set(creation->fault, -EOPNOTSUPP,
+			"not yet supported: creating level %s (%s); levels that run now: 0 and "
+			"linear; nothing was written",
+			options->level_text, md_level_name(options->level));
 	r = check_count(creation);
 	return r < 0 ? r : refuse_missing(creation);
 }
@@ -425,6 +434,8 @@ int cli_create(const struct cli_options *options)
 	creation.fault = calloc(1, sizeof(*creation.fault));
 	if (creation.fault == NULL)
 		return CLI_FAILED;
+	if (check_words(&creation) < 0)
+		return say_fault(creation.fault, CLI_USAGE);
 	if (create(&creation) < 0)
 		return say_fault(creation.fault, CLI_FAILED);
 	return CLI_OK;

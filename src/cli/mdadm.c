@@ -88,7 +88,8 @@ static int unknown_option(const struct scan *scan, const char *name, size_t leng
 	memcpy(word, name, length);
 	word[length] = '\0';
 	for (i = 0; i < option_row_count; i++) {
-		if (row_fits(&option_rows[i], scan->options->mode))
+		if (option_rows[i].kind != OPTION_UNSUPPORTED &&
+			row_fits(&option_rows[i], scan->options->mode))
 			nearest_feed(&nearest, option_rows[i].name);
 	}
 	(void)fault_set(scan->fault, -EINVAL, "unrecognized option '--%s'", word);
@@ -289,8 +290,10 @@ static int unknown_word(const char *word, struct fault *fault)
 			"not yet supported: managing a running array (mdadm's --manage mode, '%s' "
 			"without a mode); nothing was done",
 			word);
-	for (i = 0; i < verb_row_count; i++)
-		nearest_feed(&nearest, verb_rows[i].name);
+	for (i = 0; i < verb_row_count; i++) {
+		if (verb_rows[i].mode != CLI_NONE)
+			nearest_feed(&nearest, verb_rows[i].name);
+	}
 	(void)fault_set(fault, -EINVAL, "unknown command '%s'", word);
 	if (nearest.best != NULL)
 		(void)fault_append(fault, "; did you mean '%s'?", nearest.best);

@@ -13,7 +13,7 @@ c="create md0 --export=none --run"
 refused "too few members" 1 '3|raid-devices|member|device' -- $c --level 0 --raid-devices 3 d0 d1
 refused "too many members" 1 'd2|3' '2' -- $c --level 0 --raid-devices 2 d0 d1 d2
 refused "one member without --force" 2 'force' -- $c --level 0 --raid-devices 1 d0
-refused "no member" "1 2" 'member|device' -- $c --level 0 --raid-devices 2
+refused "no member" 2 'member|device' -- $c --level 0 --raid-devices 2
 refused "raid-devices 0" 2 '0' -- $c --level 0 --raid-devices 0 d0 d1
 refused "raid-devices is no number" 2 'many' -- $c --level 0 --raid-devices many d0 d1
 refused "raid-devices negative" 2 '-2' -- $c --level 0 --raid-devices=-2 d0 d1
@@ -38,10 +38,10 @@ refused "level that does not exist, by number" 2 '7' 'level' -- $c --level 7 --r
 refused "level that does not exist, by name" 2 'raidx' 'level' -- \
 	$c --level raidx --raid-devices 2 d0 d1
 refused "empty level" 2 'level' -- $c --level= --raid-devices 2 d0 d1
-refused "no level" "1 2" 'level' -- $c --raid-devices 2 d0 d1
+refused "no level" 2 'level' -- $c --raid-devices 2 d0 d1
 refused "unknown option" 2 'frobnicate' -- $r --frobnicate d0 d1
 refused "unknown export" 2 'teleport' -- create md0 --run --export=teleport --level 0 --raid-devices 2 d0 d1
-refused "name that cannot be a name" "1 2" 'name|md0/x' -- \
+refused "name that cannot be a name" 2 'name|md0/x' -- \
 	create 'md0/x' --export=none --run --level 0 --raid-devices 2 d0 d1
 refused "uuid that is none" 2 'uuid|zzz' -- $r --uuid zzz d0 d1
 refused "size larger than the members" 1 'size|small' -- $r --size 1G d0 d1
