@@ -11,7 +11,6 @@
 
 #include "cli/table.h"
 #include "cli/values.h"
-#include "engine/engine.h"
 #include "geometry/geometry.h"
 
 #define C CLI_BIT(CLI_CREATE)
@@ -38,16 +37,13 @@ static int apply_level(struct cli_options *options, const char *value, struct fa
 		"raid10", "stripe", "mirror", "multipath", "faulty", "container"};
 	struct nearest nearest = {.word = value};
 	unsigned i;
-	int level;
 
 	if (md_level_parse(value, &options->level) == 0) {
 		options->level_text = value;
 		return 0;
 	}
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (md_level_parse(names[i], &level) == 0 && engine_level_name(level) != NULL)
-			nearest_feed(&nearest, names[i]);
-	}
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		nearest_feed(&nearest, names[i]);
 	(void)fault_set(fault, -EINVAL, "invalid raid level: '%s'", value);
 	if (nearest.best != NULL)
 		(void)fault_append(fault, "; did you mean '%s'?", nearest.best);
