@@ -104,6 +104,25 @@ check "read-only: is so still" nbdinfo --is readonly "$uri"
 check "read-only: content" readable 3
 runs "read-only: stop" stop md0
 
+# A flush has failed: that stays so, whoever serves.
+if [ -w /dev/fuse ] && command -v fusermount3 >/dev/null; then
+	truncate -s 16M d2
+	runs "broken: the member" build low --level linear --raid-devices 1 --force --export=fuse d2
+	runs "broken: build" build md0 --level 0 --raid-devices 2 --chunk 64 "--export=nbd:$T/nbd" \
+		d0 "$STRAKE_RUNTIME_DIR/low"
+	keeper=$(keeper md0)
+	check "broken: a flush at first" [ "$(python3 "$client" nbd flush 0)" = 0 ]
+	kill -9 "$(keeper low)"
+	nbdcopy --flush whole "$uri" 2>/dev/null
+	check "broken: a flush fails" [ "$(python3 "$client" nbd flush 0)" = 5 ]
+	check "broken: another nbdkit" kill_nbdkit ABRT
+	runs "broken: detail" detail --json md0
+	check "broken: is so still" [ "$(json state)" = broken ]
+	check "broken: a flush fails still" [ "$(python3 "$client" nbd flush 0)" = 5 ]
+	runs "broken: stop" stop md0
+	runs "broken: stop the dead member" stop low
+fi
+
 # A write that nbdkit had begun ends before there is another one: it must not land on newer data.
 command -v nbdfuse >/dev/null && [ -w /dev/fuse ] && [ "$(id -u)" = 0 ] &&
 	losetup -f >/dev/null 2>&1 || {

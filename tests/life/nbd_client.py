@@ -5,7 +5,7 @@
 usage: nbd_client.py SOCKET hang-up ROUNDS     ask for much, leave without taking the answers; counts
                                                the rounds in which the server did not answer at first
        nbd_client.py SOCKET unfinished OFFSET  send a write, say so, wait for the end of the connection
-       nbd_client.py SOCKET write OFFSET       write 4 KiB without a flush, leave in order
+       nbd_client.py SOCKET flush 0            flush; prints the error number of the reply
 """
 import socket
 import struct
@@ -13,7 +13,7 @@ import sys
 import time
 
 REQUEST_MAGIC = 0x25609513
-READ, WRITE, DISCONNECT = 0, 1, 2
+READ, WRITE, FLUSH = 0, 1, 3
 BLOCK = b"strake\n\0" * 512
 
 
@@ -55,13 +55,12 @@ def main():
     if what == "hang-up":
         return hang_up(path, number)
     server, stream = connect(path)
+    if what == "flush":
+        server.sendall(request(FLUSH, 0, 0))
+        return print(struct.unpack(">II", stream.read(8))[1])
     server.sendall(request(WRITE, number, len(BLOCK)) + BLOCK)
-    if what == "unfinished":
-        print("sent", flush=True)
-        return stream.read()
-    assert struct.unpack(">II", stream.read(8)) == (0x67446698, 0)
-    server.sendall(request(DISCONNECT, 0, 0))
-    return None
+    print("sent", flush=True)
+    return stream.read()
 
 
 main()

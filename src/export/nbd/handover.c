@@ -14,7 +14,7 @@ struct handover_head {
 	uint64_t member_struct_bytes, super_bytes, assembly_bytes; /* tell builds apart */
 	uint32_t member_count;
 	bool has_assembly, has_super;
-	bool persistent, readonly, sync_io, ring_io;
+	bool persistent, readonly, sync_io, ring_io, broken;
 	struct md_assembly_options assemble; /* where there is no assembly */
 	int control_fd, io_fd;
 };
@@ -103,6 +103,7 @@ static int put_all(int fd, const struct handover *handover, int fd_min)
 		.readonly = start->options->readonly,
 		.sync_io = start->options->sync_io,
 		.ring_io = start->options->ring_io,
+		.broken = handover->broken,
 		.assemble = options_again(assembly),
 		.control_fd = handover->control_fd,
 		.io_fd = handover->io_fd,
@@ -210,6 +211,7 @@ static int get_array(int fd, struct nbd_array *array)
 	array->readonly = head.readonly;
 	array->sync_io = head.sync_io;
 	array->ring_io = head.ring_io;
+	array->was_broken = head.broken;
 	for (i = 0; r == 0 && i < head.member_count; i++)
 		r = get_member(fd, array);
 	return r;

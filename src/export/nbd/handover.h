@@ -19,6 +19,7 @@ struct handover {
 	 * again, from the members that are handed over.
 	 */
 	bool again;
+	bool broken;    /* as engine_is_broken() says, of an earlier process */
 	int control_fd; /* of control_server_listen(); survives exec */
 	int io_fd;      /* reactor_options.held_fd; survives exec */
 };

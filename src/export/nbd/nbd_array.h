@@ -29,7 +29,8 @@ struct nbd_array {
 	bool persistent; /* there are superblocks */
 	bool supervised; /* strake's process waits behind this one; see supervisor.h */
 	int control_fd;  /* if supervised: of control_server_listen() */
-	int io_fd;       /* if supervised: reactor_options.held_fd */
+	int io_fd;       /* if supervised: reactor_options.held_fd, and a byte for "broken" */
+	bool was_broken; /* when an earlier process died: no flush may succeed any more */
 	struct md_assembly_options assemble;
 
 	/* From nbd_array_open() on. */

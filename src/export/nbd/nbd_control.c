@@ -56,6 +56,8 @@ static json_t *answer_detail(struct nbd_control *control)
 	detail_take(array->engine, array->assembly->slot_count, counters);
 	shared_engine_unlock(array->shared);
 	reply = detail_make(&facts, counters);
+	if (reply != NULL && array->was_broken)
+		(void)json_object_set_new(reply, "state", json_string("broken"));
 	/* This process may be replaced; the array's is the one that stays, and ends with it. */
 	if (reply != NULL && control->options.supervisor > 0)
 		(void)json_object_set_new(reply, "pid", json_integer(control->options.supervisor));

@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,10 +335,24 @@ static const char *const op_names[] = {
 	[ENGINE_ZERO] = "zero",
 };
 
+/* What the engine knows of lost writes must outlive it. Failing requests may take their time. */
+static void note_broken(void)
+{
+	static atomic_bool noted;
+	bool broken;
+
+	shared_engine_lock(array.shared);
+	broken = engine_is_broken(array.engine);
+	shared_engine_unlock(array.shared);
+	if (array.supervised && broken && !atomic_exchange(&noted, true))
+		(void)!write(array.io_fd, "", 1); /* fails only if the supervisor is gone */
+}
+
 static int report_failed(const struct engine_request *request, int result)
 {
 	int error = client_error(result);
 
+	note_broken();
 	nbdkit_error("array %s: %s of %" PRIu64 " bytes at byte %" PRIu64 ": %s, in the %" PRIu64
 		     " bytes at byte %" PRIu64,
 		array_name(), op_names[request->op], request->length_bytes, request->offset_bytes,
@@ -366,6 +381,9 @@ static int run(struct engine_request *request)
 	if (request->offset_bytes % SECTOR != 0 || request->length_bytes % SECTOR != 0)
 		return refuse_unaligned(request);
 	r = shared_engine_do(array.shared, request);
+	if (r == 0 && array.was_broken &&
+		(request->op == ENGINE_FLUSH || (request->flags & ENGINE_FUA) != 0))
+		r = -EIO;
 	return r < 0 ? report_failed(request, r) : 0;
 }
 

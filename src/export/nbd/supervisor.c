@@ -40,7 +40,9 @@ struct supervisor {
 	bool stopping; /* a signal said so */
 	pid_t nbdkit;  /* 0: none */
 	int words_fd;  /* what it says until it is ready */
-	int io_fd;     /* closed at its end when the last member I/O of it is over */
+	int io_fd; /* closed at its end when the last member I/O of it is over; before that, a byte
+		    * says that the array is broken */
+	bool broken; /* a flush has failed: no flush may succeed until a user starts the array */
 	int64_t ready_ms;
 	unsigned pause_ms, failed_starts;
 	char words[WORDS_MAX];
@@ -64,6 +66,7 @@ static int make_handover(const struct supervisor *supervisor, bool again, int io
 	struct handover handover = {
 		.start = what->start,
 		.again = again,
+		.broken = supervisor->broken,
 		.control_fd = fcntl(what->control_fd, F_DUPFD, OTHER_FDS_FROM),
 		.io_fd = fcntl(io_fd, F_DUPFD, OTHER_FDS_FROM),
 	};
@@ -148,7 +151,8 @@ static int start_nbdkit(struct supervisor *supervisor, bool again)
 		close(words[1]);
 		return -EMFILE;
 	}
-	(void)fcntl(words[0], F_SETFL, O_NONBLOCK); /* a valid descriptor and flag */
+	(void)fcntl(words[0], F_SETFL, O_NONBLOCK); /* valid descriptors and flag */
+	(void)fcntl(io[0], F_SETFL, O_NONBLOCK);
 	supervisor->nbdkit = fork();
 	if (supervisor->nbdkit == 0)
 		be_nbdkit(supervisor, again, words[1], io[1], parent);
@@ -261,8 +265,16 @@ static const char *bare_words(struct supervisor *supervisor)
  */
 static void await_last_io(struct supervisor *supervisor)
 {
-	while (!supervisor->stopping && !await(supervisor, supervisor->io_fd, -1))
-		;
+	ssize_t n = -1;
+	char byte;
+
+	while (!supervisor->stopping && n != 0) {
+		if (!await(supervisor, supervisor->io_fd, -1))
+			continue;
+		n = read(supervisor->io_fd, &byte, 1);
+		if (n == 1)
+			supervisor->broken = true;
+	}
 }
 
 static void rest(struct supervisor *supervisor, int64_t served_ms)
@@ -303,22 +315,21 @@ static void log_death(const struct supervisor *supervisor, pid_t pid, int status
  * cover them. Therefore all members are flushed now. If that fails there is no second try that
  * could be believed: the kernel tells once and forgets.
  */
-static int flush_members(const struct export_start *start, struct fault *fault)
+static void flush_members(struct supervisor *supervisor)
 {
-	unsigned i;
-	int r = 0;
+	const struct export_start *start = supervisor->what->start;
 
-	for (i = 0; r == 0 && i < start->member_count && !start->options->readonly; i++)
-		if (!start->members[i]->readonly)
-			r = member_sync(start->members[i]);
-	if (r == 0)
-		return 0;
-	fault_set(fault, r,
-		"array %s: nbdkit died, and then the flush of %s failed: %s; the array is stopped: "
-		"what was written last may be lost",
-		start->options->name, start->members[i - 1]->path, strerror(-r));
-	syslog(LOG_DAEMON | LOG_ERR, "strake: %s", fault->text);
-	return r;
+	for (unsigned i = 0; i < start->member_count; i++) {
+		int r = start->members[i]->readonly ? 0 : member_sync(start->members[i]);
+
+		if (r == 0)
+			continue;
+		supervisor->broken = true;
+		syslog(LOG_DAEMON | LOG_ERR,
+			"strake: array %s: the flush of %s after the death of nbdkit failed: %s; "
+			"what was written last may be lost",
+			start->options->name, start->members[i]->path, strerror(-r));
+	}
 }
 
 /* A start that failed; @first: the user still listens. 0: try again. */
@@ -366,12 +377,10 @@ static int serve_once(struct supervisor *supervisor, bool first, struct fault *f
 		log_death(supervisor, pid, status);
 	if (pid > 0)
 		await_last_io(supervisor);
-	if (ready)
-		r = flush_members(what->start, fault);
+	if (ready && !supervisor->stopping)
+		flush_members(supervisor);
 	rest(supervisor, ready ? now_ms() - supervisor->ready_ms : 0);
-	if (r == 0 && supervisor->stopping)
-		r = -EINTR;
-	return r < 0 ? r : 1;
+	return supervisor->stopping ? -EINTR : 1;
 }
 
 static int take_over_signals(struct supervisor *supervisor)

@@ -26,9 +26,9 @@ struct supervised {
 /*
  * Start nbdkit, tell export_ready(), and keep it running until it ends by itself (stop) or this
  * process gets SIGTERM, SIGINT or SIGHUP. 0 when the array was stopped; -EINTR if a signal came
- * while no nbdkit served. Otherwise negative, with words, if nbdkit could not start or the members
- * not be flushed after its death; if that happens after export_ready(), the words go to the
- * system's log. Removes no files: after 0 nbdkit's plugin has done so, otherwise the caller must.
+ * while no nbdkit served. Otherwise negative, with words, if nbdkit could not start; if that
+ * happens after export_ready(), the words go to the system's log. Removes no files: after 0
+ * nbdkit's plugin has done so, otherwise the caller must.
  */
 int supervise(const struct supervised *supervised, struct fault *fault);
 
