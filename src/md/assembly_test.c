@@ -122,6 +122,9 @@ static void check_good(enum md_version version, int level, unsigned count, unsig
 		assert_int_equal(array->slots[slot].data_offset_bytes, super->data_offset * 512);
 	}
 	assert_int_equal(array->slots[count].candidate, -1);
+	assert_int_equal(array->device_count, count);
+	assert_int_equal(array->in_sync_count, count);
+	assert_true(array->clean && !array->degraded);
 }
 
 static void test_good(void **state)
@@ -273,10 +276,10 @@ static void no_count(struct set *s)
 		s->supers[i].raid_disks = 0;
 }
 
-static void raid5(struct set *s)
+static void multipath(struct set *s)
 {
 	for (unsigned i = 0; i < 3; i++)
-		s->supers[i].level = 5;
+		s->supers[i].level = -4;
 	s->supers[1].events = 40; /* ordinary there */
 }
 
@@ -375,7 +378,8 @@ static const struct {
 	{"giant chunk", giant_chunk, BOTH, ALL, -EUCLEAN, {"/dev/a", "chunk of 8388608 sectors"}},
 	{"giant count", giant_count, BOTH, ALL, -EUCLEAN, {"/dev/a", "4294967295 raid devices"}},
 	{"no members", no_count, BOTH, ALL, -EUCLEAN, {"/dev/a", "0 raid devices"}},
-	{"raid5", raid5, BOTH, ALL, -EOPNOTSUPP, {"not yet supported: level raid5", "/dev/b"}},
+	{"multipath", multipath, BOTH, ALL, -EOPNOTSUPP,
+		{"not yet supported: level multipath", "/dev/b"}},
 	{"reshape", reshape, BOTH, ALL, -EOPNOTSUPP, {"not yet supported: a reshape", "/dev/a"}},
 	{"unequal linear", unequal, LINEAR, ALL, 0, {NULL}},
 	{"unequal", unequal, RAID0, ALL, -EUCLEAN,
