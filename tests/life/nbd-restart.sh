@@ -32,6 +32,8 @@ size=$((2 * 15 * 1048576))
 truncate -s $size whole
 "$PATTERN" write whole 3
 start "assemble"
+check "neither process keeps the folder in use" [ \
+	"$(readlink "/proc/$keeper/cwd" "/proc/$(nbdkit_of "$keeper" | tr -d ' ')/cwd" | sort -u)" = / ]
 check "write" nbdcopy whole "$uri"
 refused "a member in use" "1 2" 'running array md0' -- assemble md1 "--export=nbd:$T/other" d0 d1
 refused "another array of the name" "1 2" 'md0' -- assemble md0 "--export=nbd:$T/other" d0 d1

@@ -172,6 +172,8 @@ static int tell_ready(void)
 		nbdkit_error("array %s: strake is gone before the array was ready", array.name);
 		return -1;
 	}
+	if (chdir("/") < 0)
+		nbdkit_debug("the working directory's file system stays in use");
 	null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (fd = 0; null >= 0 && fd <= 2; fd++)
 		(void)dup2(null, fd); /* if it fails, only the pipe stays open */
