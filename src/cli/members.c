@@ -2,7 +2,9 @@
 #include "cli/members.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine/engine.h"
 #include "geometry/geometry.h"
@@ -70,6 +72,75 @@ void member_set_close(struct member_set *set)
 	*set = (struct member_set){NULL, NULL, 0};
 }
 
+static bool stands_at_end(const struct md_super *super)
+{
+	return super->version == MD_VERSION_0_90 || super->version == MD_VERSION_1_0;
+}
+
+/* Another member whose superblock stands at its end, read into its place in the set. */
+static const struct md_super *find_at_end(
+	const struct member_set *set, unsigned index, const struct member **ret)
+{
+	unsigned i;
+
+	for (i = 0; i < set->count; i++) {
+		struct md_super *super = &set->supers[i];
+
+		if (i == index || (i > index && probe_read_super(set->members[i], super, NULL) < 0))
+			continue;
+		if (stands_at_end(super)) {
+			*ret = set->members[i];
+			return super;
+		}
+	}
+	return NULL;
+}
+
+/* Does @member hold a superblock of the same array where it stands on a device like @other? */
+static bool has_leftover(
+	const struct member *member, const struct member *other, const struct md_super *super)
+{
+	_cleanup_free_ struct md_super *found = calloc(1, sizeof(*found));
+	_cleanup_free_ uint8_t *block = malloc(MD_SUPER_BYTES);
+	uint64_t sector = super->super_offset;
+
+	return found != NULL && block != NULL &&
+	       sector * MD_SECTOR + MD_SUPER_BYTES <= member->size_bytes &&
+	       member_read(member, sector * MD_SECTOR, block, MD_SUPER_BYTES) == 0 &&
+	       md_format(super->version)
+			       ->decode(block, sector, other->size_bytes / MD_SECTOR, found,
+				       NULL) == 0 &&
+	       memcmp(found->set_uuid, super->set_uuid, sizeof(found->set_uuid)) == 0;
+}
+
+/* A device whose size has changed has its superblock at what is its end no more. */
+static int refuse_bare(const struct member_set *set, unsigned index, struct fault *fault)
+{
+	const struct member *member = set->members[index], *other = NULL;
+	const struct md_super *super;
+
+	(void)fault_set(fault, -ENODATA,
+		"no md superblock on %s: it is no member of an array; name only members ('strake "
+		"examine FILE…' tells them)",
+		member->path);
+	super = find_at_end(set, index, &other);
+	if (super == NULL)
+		return -ENODATA;
+	if (has_leftover(member, other, super))
+		return fault_append(fault,
+			"\nit was one, and has been enlarged: a superblock of this array stands at "
+			"byte %" PRIu64 ", where a device of %" PRIu64 " bytes ends (like %s), and "
+			"this one has %" PRIu64 ": cut it to that size again",
+			super->super_offset * MD_SECTOR, other->size_bytes, other->path,
+			member->size_bytes);
+	return fault_append(fault,
+		"\nsuperblocks of this array (%s) stand at the end of its members, where they are "
+		"not found any more once a device was enlarged or cut: %s has %" PRIu64
+		" bytes, %s has %" PRIu64,
+		md_format(super->version)->name, member->path, member->size_bytes, other->path,
+		other->size_bytes);
+}
+
 int member_set_read(struct member_set *set, struct fault *fault)
 {
 	unsigned i;
@@ -81,10 +152,7 @@ int member_set_read(struct member_set *set, struct fault *fault)
 	for (i = 0; i < set->count; i++) {
 		r = probe_read_super(set->members[i], &set->supers[i], fault);
 		if (r == -ENODATA)
-			return fault_set(fault, r,
-				"no md superblock on %s: it is no member of an array; name only "
-				"members ('strake examine FILE…' tells them)",
-				set->members[i]->path);
+			return refuse_bare(set, i, fault);
 		if (r < 0)
 			return fault_append(fault, "; check it with 'strake examine %s'",
 				set->members[i]->path);

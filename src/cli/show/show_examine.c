@@ -66,8 +66,8 @@ static int no_super(
 		return 0;
 	return fault_set(fault, -ENODATA,
 		"No md superblock detected on %s. If it was a member, check the device's name and "
-		"its "
-		"partitions",
+		"its partitions; superblocks 1.0 and 0.90 stand at the end, where they are not "
+		"found any more once the device was enlarged or cut",
 		member->path);
 }
 
@@ -102,9 +102,9 @@ static void fail(struct examine *examine, const char *path, int error, const str
 		return;
 	fprintf(stderr, "strake: %s\n", fault->text);
 	examine->exit_code = 1;
-	json_array_append_new(
-		examine->failures, json_pack("{so, si, so}", "path", json_text(path), "errno",
-					   -error, "error", json_text(fault->text)));
+	json_array_append_new(examine->failures,
+		json_pack("{sb, so, si, so}", "ok", false, "path", json_text(path), "errno", -error,
+			"error", json_text(fault->text)));
 }
 
 static void examine_one(struct examine *examine, const char *path)
