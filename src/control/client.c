@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -177,4 +178,24 @@ int control_list(json_t **ret, struct fault *fault)
 int control_list_dead(json_t **ret, struct fault *fault)
 {
 	return list(control_is_dead, ret, fault);
+}
+
+json_t *control_list_root(void)
+{
+	const char *chosen = getenv("STRAKE_RUNTIME_DIR");
+	struct dirent **entries = NULL;
+	json_t *names = json_array();
+	char name[NAME_MAX];
+	int count;
+
+	if (geteuid() == 0 || (chosen != NULL && chosen[0] != '\0'))
+		return names;
+	count = scandir(RUNTIME_DIR_ROOT, &entries, not_dot, alphasort);
+	for (int i = 0; i < count; i++) {
+		if (socket_name(entries[i]->d_name, name))
+			(void)json_array_append_new(names, json_string(name)); /* for words */
+		free(entries[i]);
+	}
+	free(entries);
+	return names;
 }

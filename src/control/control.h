@@ -25,6 +25,13 @@ int control_list(json_t **ret, struct fault *fault);
 /* Names of the arrays whose process died and left its socket, in the same form. */
 int control_list_dead(json_t **ret, struct fault *fault);
 
+/*
+ * For a user whose own arrays are listed: the names of root's arrays, which only root may ask. An
+ * empty list for root, and where STRAKE_RUNTIME_DIR says which arrays are meant. NULL if memory is
+ * out.
+ */
+json_t *control_list_root(void);
+
 /* Did a process of this name die without cleaning up? */
 bool control_is_dead(const char *name);
 /* "md47: its process died; run …": the words about such an array. Returns -EOWNERDEAD. */

@@ -26,7 +26,7 @@ static int choose_dir(char ret[PATH_MAX], struct fault *fault)
 		base = geteuid() == 0 ? "/run" : getenv("XDG_RUNTIME_DIR");
 	}
 	if (base == NULL || base[0] == '\0')
-		return fault_set(fault, -ENOENT,
+		return fault_set(fault, -ENXIO,
 			"no place for the array's socket: XDG_RUNTIME_DIR is not set; set it, or "
 			"set "
 			"STRAKE_RUNTIME_DIR to a directory of yours");

@@ -14,7 +14,9 @@
 
 #include "util/fault.h"
 
-/* The directory, made (mode 0755) if absent. -ENOENT if XDG_RUNTIME_DIR is needed and not set. */
+#define RUNTIME_DIR_ROOT "/run/strake"
+
+/* The directory, made (mode 0755) if absent. -ENXIO if XDG_RUNTIME_DIR is needed and not set. */
 int runtime_dir(char ret[PATH_MAX], struct fault *fault);
 
 /* "/dev/md0", "md0", "/dev/md/data", "data" → "md0", "data". -EINVAL for what cannot be a name. */

@@ -126,25 +126,43 @@ int running_find(const char *word, json_t **ret, struct fault *fault)
 	return find_by_path(word, ret, fault);
 }
 
+json_t *failure_json(const char *key, const char *word, const struct fault *fault)
+{
+	return json_pack("{s:b, s:o, s:i, s:o}", "ok", false, key,
+		word != NULL ? json_text(word) : json_null(), "errno", -fault->error, "error",
+		json_text(fault->text));
+}
+
+bool is_failure(const json_t *reply)
+{
+	return json_is_false(json_object_get(reply, "ok"));
+}
+
+static void add_failure(json_t *replies, const char *word, const struct fault *fault)
+{
+	fprintf(stderr, "strake: %s\n", fault->text);
+	json_array_append_new(replies, failure_json("name", word, fault));
+}
+
 int running_gather(char *const *words, unsigned count, bool all, json_t **ret)
 {
 	struct fault fault = {0};
 	json_t *reply;
 	int failed = 0;
 
+	if (all && running_all(ret, &fault) == 0)
+		return 0;
+	*ret = json_array();
 	if (all) {
-		if (running_all(ret, &fault) == 0)
-			return 0;
-		fprintf(stderr, "strake: %s\n", fault.text);
+		add_failure(*ret, NULL, &fault);
 		return 1;
 	}
-	*ret = json_array();
 	for (unsigned i = 0; i < count; i++) {
 		if (running_find(words[i], &reply, &fault) == 0) {
 			json_array_append_new(*ret, reply);
 			continue;
 		}
-		fprintf(stderr, "strake: %s\n", fault.text);
+		add_failure(*ret, words[i], &fault);
 		failed = 1;
 	}
 	return failed;

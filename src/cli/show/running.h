@@ -18,9 +18,14 @@ int running_all(json_t **ret, struct fault *fault);
 
 /*
  * The replies of all running arrays with @all, else of those that @words name; an array in *@ret.
- * What cannot be had is told on stderr, once each. Returns the exit code so far: 0 or 1.
+ * What cannot be had is told on stderr, once each, and stands in the array as failure_json().
+ * Returns the exit code so far: 0 or 1.
  */
 int running_gather(char *const *words, unsigned count, bool all, json_t **ret);
+
+/* {"ok": false, @key: @word, "errno": …, "error": …}: what --json has where something failed. */
+json_t *failure_json(const char *key, const char *word, const struct fault *fault);
+bool is_failure(const json_t *reply);
 
 /* Facts of a reply; missing and null ones are @absent or 0. */
 const char *fact_string(const json_t *reply, const char *key, const char *absent);

@@ -335,6 +335,8 @@ int show_detail(char *const *names, unsigned count, const struct show_options *o
 
 	json_array_foreach(replies, i, reply)
 	{
+		if (is_failure(reply))
+			continue;
 		if (options->form != SHOW_JSON)
 			show_one(reply, options);
 		if (options->form == SHOW_TEXT)

@@ -114,39 +114,55 @@ static int query_path(const char *path, FILE *out)
 	return 0;
 }
 
-static json_t *json_of(const char *word)
+static json_t *member_json(const char *word, const struct md_super *super)
+{
+	char uuid[MD_UUID_TEXT], node[PATH_MAX];
+
+	return json_pack("{sI, sI, ss, ss, so}", "device_number", (json_int_t)super->dev_number,
+		"raid_devices", (json_int_t)super->raid_disks, "level", md_level_name(super->level),
+		"uuid", md_uuid_format(super->set_uuid, uuid), "array_node",
+		find_holder(word, node) ? json_text(node) : json_null());
+}
+
+/* A directory or the like can be opened, and is neither array nor member, as in the text. */
+static int query_json_one(const char *word, json_t *list)
 {
 	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
-	json_t *reply, *ret = json_pack("{so, sn, sn}", "path", json_text(word), "array", "member");
+	json_t *reply = NULL, *one;
 	struct fault fault = {0};
-	char uuid[MD_UUID_TEXT], node[PATH_MAX];
 	struct member *member;
+	int r;
 
+	one = json_pack("{so, sn, sn}", "path", json_text(word), "array", "member");
 	if (running_find(word, &reply, &fault) == 0) {
-		json_object_set_new(ret, "array", reply);
-	} else if (super != NULL && member_open(word, MEMBER_READONLY, &member, &fault) == 0) {
+		json_object_set_new(one, "array", reply);
+		return json_array_append_new(list, one);
+	}
+	r = super == NULL ? -ENOMEM : member_open(word, MEMBER_READONLY, &member, &fault);
+	if (r < 0 && r != -EISDIR && r != -ENOTBLK) {
+		fprintf(stderr, "strake: %s\n", fault.text);
+		json_decref(one);
+		json_array_append_new(list, failure_json("path", word, &fault));
+		return 1;
+	}
+	if (r == 0) {
 		if (probe_read_super(member, super, &fault) == 0)
-			json_object_set_new(ret, "member",
-				json_pack("{sI, sI, ss, ss, so}", "device_number",
-					(json_int_t)super->dev_number, "raid_devices",
-					(json_int_t)super->raid_disks, "level",
-					md_level_name(super->level), "uuid",
-					md_uuid_format(super->set_uuid, uuid), "array_node",
-					find_holder(word, node) ? json_string(node) : json_null()));
+			json_object_set_new(one, "member", member_json(word, super));
 		member_close(member);
 	}
-	return ret;
+	return json_array_append_new(list, one);
 }
 
 static int query_json(char *const *paths, unsigned count, FILE *out)
 {
 	json_t *list = json_array();
+	int ret = 0;
 
 	for (unsigned i = 0; i < count; i++)
-		json_array_append_new(list, json_of(paths[i]));
+		ret |= query_json_one(paths[i], list) != 0;
 	print_json(out, list);
 	json_decref(list);
-	return 0;
+	return ret;
 }
 
 int show_query(char *const *paths, unsigned count, const struct show_options *options)

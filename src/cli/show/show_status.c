@@ -94,14 +94,30 @@ static void say_dead(const json_t *dead)
 	}
 }
 
-static void print_status(const json_t *replies, json_t *dead, const struct show_options *options)
+/* An ordinary user's list is not the machine's. */
+static void say_whose(void)
+{
+	json_t *names = control_list_root(), *name;
+	size_t i;
+
+	if (json_array_size(names) > 0)
+		fprintf(stderr, "strake: shown are your own arrays; root has others (");
+	json_array_foreach(names, i, name)
+		fprintf(stderr, "%s%s", i == 0 ? "" : ", ", json_string_value(name));
+	if (json_array_size(names) > 0)
+		fprintf(stderr, "), which only root can see: run 'strake status' as root\n");
+	json_decref(names);
+}
+
+static void print_status(
+	const json_t *replies, json_t *failures, json_t *dead, const struct show_options *options)
 {
 	json_t *json, *reply;
 	size_t i;
 
 	if (options->form == SHOW_JSON) {
-		json = json_pack("{s[ss], sO, sO}", "personalities", "linear", "raid0", "arrays",
-			replies, "dead", dead);
+		json = json_pack("{s[ss], sO, sO, sO}", "personalities", "linear", "raid0",
+			"arrays", replies, "failures", failures, "dead", dead);
 		print_json(options->out, json);
 		json_decref(json);
 		return;
@@ -111,16 +127,36 @@ static void print_status(const json_t *replies, json_t *dead, const struct show_
 	say_dead(dead);
 }
 
+/* Moves what failed from @replies to a list of its own. */
+static json_t *take_failures(json_t *replies)
+{
+	json_t *failures = json_array();
+
+	for (size_t i = json_array_size(replies); i-- > 0;) {
+		json_t *reply = json_array_get(replies, i);
+
+		if (!is_failure(reply))
+			continue;
+		json_array_insert(failures, 0, reply);
+		json_array_remove(replies, i);
+	}
+	return failures;
+}
+
 int show_status(char *const *names, unsigned count, const struct show_options *options)
 {
-	json_t *replies = NULL, *dead = NULL;
+	json_t *replies = NULL, *dead = NULL, *failures;
 	int failed = running_gather(names, count, count == 0, &replies);
 
-	if (replies == NULL)
-		return failed;
+	failures = take_failures(replies);
 	if (count > 0 || control_list_dead(&dead, NULL) < 0)
 		dead = json_array();
-	print_status(replies, dead, options);
+	/* Without a directory to look into, "no arrays" would be no answer. */
+	if (options->form == SHOW_JSON || count > 0 || !failed)
+		print_status(replies, failures, dead, options);
+	if (count == 0)
+		say_whose();
+	json_decref(failures);
 	json_decref(dead);
 	json_decref(replies);
 	return failed;
