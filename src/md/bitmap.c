@@ -149,6 +149,15 @@ void md_bitmap_set(const struct md_bitmap *bitmap, uint8_t *bits, uint64_t bit, 
 	*byte = value ? *byte | mask : *byte & (uint8_t)~mask;
 }
 
+/* Sums of neighbouring fields of 1, 2 and 4 bits; the product adds up the bytes in the top one. */
+static uint64_t ones_of(uint64_t word)
+{
+	word -= word >> 1 & UINT64_C(0x5555555555555555);
+	word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+	word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+	return word * UINT64_C(0x0101010101010101) >> 56;
+}
+
 /* Whole words first: within one the order of its bytes does not matter. */
 uint64_t md_bitmap_dirty(const struct md_bitmap *bitmap, const uint8_t *bits)
 {
@@ -156,7 +165,7 @@ uint64_t md_bitmap_dirty(const struct md_bitmap *bitmap, const uint8_t *bits)
 	uint64_t dirty = 0, bit = 0;
 
 	for (; count - bit >= 64; bit += 64)
-		dirty += (uint64_t)__builtin_popcountll(get_le64(bits + bit / 8));
+		dirty += ones_of(get_le64(bits + bit / 8));
 	for (; bit < count; bit++)
 		dirty += md_bitmap_get(bitmap, bits, bit);
 	return dirty;

@@ -447,12 +447,8 @@ static const struct refusal refusals[] = {
 		{"unequal", "dangerous", "--layout=original"}},
 	{V12, 0, 2, 2, {131072}, {.layout = 3}, -EINVAL, {"layout 3 not understood"}},
 	{V12, -1, 2, 2, {131072}, {.layout = 1}, -EINVAL, {"linear", "--layout"}},
-	/* Levels that come later. */
-	{V12, 1, 2, 2, {131072}, {0}, -EOPNOTSUPP, {"not yet supported: level raid1"}},
-	{V12, 4, 3, 3, {131072}, {0}, -EOPNOTSUPP, {"not yet supported: level raid4"}},
-	{V12, 5, 3, 3, {131072}, {0}, -EOPNOTSUPP, {"not yet supported: level raid5"}},
-	{V12, 6, 4, 4, {131072}, {0}, -EOPNOTSUPP, {"not yet supported: level raid6"}},
-	{V12, 10, 4, 4, {131072}, {0}, -EOPNOTSUPP, {"not yet supported: level raid10"}},
+	/* Levels without redundancy. */
+	{V12, 2, 2, 2, {131072}, {0}, -EOPNOTSUPP, {"cannot be created", "--level"}},
 };
 
 static void test_refusals(void **state)
