@@ -149,6 +149,8 @@ struct engine_level {
 
 extern const struct engine_level engine_level_linear;
 extern const struct engine_level engine_level_raid0;
+extern const struct engine_level engine_level_raid1;
+extern const struct engine_level engine_level_raid10;
 
 const struct engine_level *engine_level_find(int level);
 

@@ -7,6 +7,8 @@
 static const struct engine_level *const levels[] = {
 	&engine_level_linear,
 	&engine_level_raid0,
+	&engine_level_raid1,
+	&engine_level_raid10,
 };
 
 const struct engine_level *engine_level_find(int level)
