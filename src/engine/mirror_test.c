@@ -314,15 +314,27 @@ static void test_contents(void **state)
 		}
 }
 
+/* A read has failed and its repair is at work or about to begin. */
+static bool is_repairing(const struct rig *rig)
+{
+	const struct mirror *mirror = mirror_of(rig->engine);
+
+	for (unsigned i = 0; i < REQUESTS_MAX; i++)
+		if (mirror->works[i].failed_first < mirror->works[i].failed_end)
+			return true;
+	return mirror->repairs != NULL;
+}
+
 /* Read errors on one slot, anywhere, many times: repaired by rewriting, never seen by a client. */
 static void read_errors(struct rig *rig)
 {
-	struct sim_fault fault = {.disk = 0, .ops = 1u << WORLD_READ, .error = -EIO, .times = 1};
+	struct sim_fault fault = {.disk = 0, .ops = 1u << WORLD_READ, .error = -EIO};
 
 	/* Not while one is being repaired: the sector that was rewritten must not fail again. */
-	if (sim_draw(rig->sim, 8) != 0 || mirror_of(rig->engine)->repairs != NULL)
+	if (sim_draw(rig->sim, 8) != 0 || is_repairing(rig))
 		return;
 	sim_faults_clear(rig->sim); /* one at a time: else reading again could meet another */
+	fault.times = 1 + (unsigned)sim_draw(rig->sim, 2); /* 1: it went by itself */
 	fault.offset_bytes = rig->devices[0].data_offset_bytes +
 			     512 * sim_draw(rig->sim, rig->shape->component_bytes / 512);
 	fault.length_bytes = 512;
