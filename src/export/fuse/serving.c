@@ -42,47 +42,88 @@ void add_job(struct serving *serving, enum job job)
 	(void)pthread_mutex_unlock(&serving->lock);
 }
 
-struct flush {
+/* A request or a command that the engine's thread is given and this thread waits for. */
+struct errand {
 	struct serving *serving;
-	struct engine_request request;
+	struct engine_request flush;
+	struct engine_command *command;
 	bool done;
 	int result;
 };
 
-static void flush_done(struct engine_request *request, int result)
+static void errand_done(struct errand *errand, int result)
 {
-	struct flush *flush = request->owner;
-
-	(void)pthread_mutex_lock(&flush->serving->lock);
-	flush->result = result;
-	flush->done = true;
-	(void)pthread_cond_broadcast(&flush->serving->changed);
-	(void)pthread_mutex_unlock(&flush->serving->lock);
+	(void)pthread_mutex_lock(&errand->serving->lock);
+	errand->result = result;
+	errand->done = true;
+	(void)pthread_cond_broadcast(&errand->serving->changed);
+	(void)pthread_mutex_unlock(&errand->serving->lock);
 }
 
-static void submit_flush(void *argument)
+static void flush_done(struct engine_request *request, int result)
 {
-	struct flush *flush = argument;
+	errand_done(request->owner, result);
+}
 
-	engine_submit(flush->serving->engine, &flush->request);
-	engine_kick(flush->serving->engine);
+static void command_done(struct engine_command *command, int result)
+{
+	errand_done(command->owner, result);
+}
+
+static void submit_errand(void *argument)
+{
+	struct errand *errand = argument;
+	struct engine *engine = errand->serving->engine;
+
+	if (errand->command != NULL)
+		engine_command(engine, errand->command);
+	else
+		engine_submit(engine, &errand->flush);
+	engine_kick(engine);
+}
+
+static int run_errand(struct errand *errand)
+{
+	struct serving *serving = errand->serving;
+
+	on_reactor(serving, submit_errand, errand);
+	(void)pthread_mutex_lock(&serving->lock);
+	while (!errand->done)
+		(void)pthread_cond_wait(&serving->changed, &serving->lock);
+	(void)pthread_mutex_unlock(&serving->lock);
+	return errand->result;
+}
+
+int serving_command(struct serving *serving, struct engine_command *command)
+{
+	struct errand errand = {.serving = serving, .command = command};
+
+	command->done = command_done;
+	command->owner = &errand;
+	return run_errand(&errand);
 }
 
 static int flush_engine(struct serving *serving)
 {
-	struct flush flush = {
-		.serving = serving,
-		.request = {.op = ENGINE_FLUSH, .done = flush_done, .owner = &flush},
-	};
+	struct errand errand = {
+		.serving = serving, .flush = {.op = ENGINE_FLUSH, .done = flush_done}};
 
-	if (serving->start->options->readonly)
-		return 0;
-	on_reactor(serving, submit_flush, &flush);
-	(void)pthread_mutex_lock(&serving->lock);
-	while (!flush.done)
-		(void)pthread_cond_wait(&serving->changed, &serving->lock);
-	(void)pthread_mutex_unlock(&serving->lock);
-	return flush.result;
+	errand.flush.owner = &errand;
+	return serving->start->options->readonly ? 0 : run_errand(&errand);
+}
+
+/* Nobody can reach the array any more: what it holds is made durable, and called clean. */
+static int close_engine(struct serving *serving, struct fault *fault)
+{
+	struct engine_command stop = {.verb = ENGINE_STOP, .fault = fault};
+	int r = flush_engine(serving);
+
+	if (engine_device_max(serving->engine) > 0) {
+		int stopped = serving_command(serving, &stop);
+
+		r = r < 0 ? r : stopped;
+	}
+	return r;
 }
 
 static void set_watch_table(void *argument)
@@ -146,7 +187,7 @@ int serving_stop(struct serving *serving, struct fault *fault)
 			serving->name, serving->path, strerror(-r));
 	}
 	serving->stopped = true;
-	r = flush_engine(serving);
+	r = close_engine(serving, fault);
 	if (r < 0)
 		return fault_set(fault, r,
 			"array %s: stopped, but the last writes may not be on the "

@@ -76,6 +76,11 @@ void add_job(struct serving *serving, enum job job);
 
 /* Take everything away and flush. -EBUSY if something is in use; then all is as before. */
 int serving_stop(struct serving *serving, struct fault *fault);
+/*
+ * Run @command on the engine's thread and wait for its end; done and owner are set here. Only for
+ * arrays with redundancy.
+ */
+int serving_command(struct serving *serving, struct engine_command *command);
 /* One request from the control socket. */
 json_t *serving_handle(void *owner, json_t *request);
 /* The worker thread. */

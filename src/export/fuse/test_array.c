@@ -59,7 +59,11 @@ static int start_over(struct test_array *array, struct member *const *members)
 	assembly.layout = GEOMETRY_RAID0_ORIGINAL;
 	for (int i = 0; i < 2; i++)
 		assembly.slots[i] = (struct md_assembly_slot){
-			i, TEST_DATA_OFFSET_BYTES, TEST_MEMBER_BYTES - TEST_DATA_OFFSET_BYTES};
+			.candidate = i,
+			.replacement = -1,
+			.data_offset_bytes = TEST_DATA_OFFSET_BYTES,
+			.data_bytes = TEST_MEMBER_BYTES - TEST_DATA_OFFSET_BYTES,
+		};
 	return array_start(&assembly, members, 2, &options, array->node, &array->fault);
 }
 
