@@ -102,6 +102,7 @@ struct engine {
 	void (*member_error)(void *owner, unsigned slot, const struct world_io *io, int error);
 	void *owner;
 	size_t memory_bytes;
+	struct taken *taken; /* all of it; start.c */
 	struct engine_counters counters;
 	struct device *devices;
 	struct work *works;
@@ -135,7 +136,6 @@ struct engine_level {
 	bool redundant;
 	/* Take memory (engine_take()), check numbers, set array_bytes and redundant->sync_bytes. */
 	int (*init)(struct engine *engine, const struct engine_config *config, struct fault *fault);
-	void (*free)(struct engine *engine);
 	/* Smallest range of the sync address space that a write to this array range touches. */
 	void (*sync_range)(const struct engine *engine, uint64_t offset, uint64_t length,
 		uint64_t *ret_first, uint64_t *ret_end);

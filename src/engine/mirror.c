@@ -553,23 +553,3 @@ int mirror_init(struct engine *engine, const struct engine_config *config, struc
 	link_step(engine, &mirror->answer_step, SYNC_WINDOWS_MAX);
 	return 0;
 }
-
-void mirror_free(struct engine *engine)
-{
-	struct mirror *mirror = mirror_of(engine);
-
-	if (mirror == NULL)
-		return;
-	free(mirror->works);
-	free(mirror->ios);
-	free(mirror->read_end);
-	free(mirror->places);
-	free(mirror->devices);
-	free(mirror->copies);
-	free(mirror->step_places);
-	free(mirror->step_read);
-	free(mirror->step_devices);
-	free(mirror->step_ios);
-	free(mirror->step_buffers);
-	free(mirror);
-}

@@ -147,7 +147,6 @@ static inline struct mirror_work *mirror_work_of(const struct work *work)
 }
 
 int mirror_init(struct engine *engine, const struct engine_config *config, struct fault *fault);
-void mirror_free(struct engine *engine);
 void mirror_start(struct work *work);
 void mirror_sync_range(const struct engine *engine, uint64_t offset, uint64_t length,
 	uint64_t *ret_first, uint64_t *ret_end);

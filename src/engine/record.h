@@ -22,6 +22,7 @@ struct record_waiter {
 };
 
 int record_new(struct engine *engine, const struct engine_config *config, struct fault *fault);
+/* Cancels its timers; memory is the engine's (engine_take()). */
 void record_free(struct engine *engine);
 
 /*

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "engine/devices.h"
 #include "engine/sync.h"
@@ -256,19 +255,16 @@ int redundant_new(struct engine *engine, const struct engine_config *config, str
 	return r;
 }
 
+/* Whatever the record and the action have armed must not ring any more. */
 void redundant_free(struct engine *engine)
 {
 	struct redundant *r = engine->redundant;
 
 	if (r == NULL)
 		return;
+	engine->world->ops->timer_cancel(engine->world, &r->command_timer);
 	sync_free(engine);
 	record_free(engine);
-	engine->level->free(engine);
-	free(r->active);
-	free(r->replacement);
-	free(r->scratch);
-	free(r);
 }
 
 unsigned engine_device_max(const struct engine *engine)

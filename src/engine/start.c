@@ -9,16 +9,23 @@
 #include "util/cleanup.h"
 #include "util/rounding.h"
 
+/* Stands before each piece of memory, and keeps its alignment. */
+struct taken {
+	struct taken *next;
+} __attribute__((aligned(ENGINE_ALIGN)));
+
 void *engine_take(struct engine *engine, size_t count, size_t size)
 {
-	size_t bytes = round_up(count * size, ENGINE_ALIGN);
-	void *memory = aligned_alloc(ENGINE_ALIGN, bytes);
+	size_t bytes = round_up(count * size, ENGINE_ALIGN) + sizeof(struct taken);
+	struct taken *taken = aligned_alloc(ENGINE_ALIGN, bytes);
 
-	if (memory == NULL)
+	if (taken == NULL)
 		return NULL;
-	memset(memory, 0, bytes);
+	memset(taken, 0, bytes);
+	taken->next = engine->taken;
+	engine->taken = taken;
 	engine->memory_bytes += bytes;
-	return memory;
+	return taken + 1;
 }
 
 static int make_geometry(
@@ -160,16 +167,15 @@ int engine_new(const struct engine_config *config, struct world *world, struct e
 
 void engine_free(struct engine *engine)
 {
+	struct taken *next;
+
 	if (engine == NULL)
 		return;
 	redundant_free(engine);
 	geometry_free(engine->geometry);
-	free(engine->devices);
-	free(engine->works);
-	free(engine->parts);
-	free(engine->iovs);
-	free(engine->cuts);
-	free(engine->touched);
-	free(engine->per_slot);
+	for (struct taken *taken = engine->taken; taken != NULL; taken = next) {
+		next = taken->next;
+		free(taken);
+	}
 	free(engine);
 }

@@ -25,6 +25,7 @@ struct sync_window {
 };
 
 int sync_new(struct engine *engine, const struct engine_config *config, struct fault *fault);
+/* Cancels its timers; memory is the engine's (engine_take()). */
 void sync_free(struct engine *engine);
 
 /*

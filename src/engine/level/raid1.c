@@ -8,7 +8,6 @@ const struct engine_level engine_level_raid1 = {
 	.slots_min = 1,
 	.redundant = true,
 	.init = mirror_init,
-	.free = mirror_free,
 	.start = mirror_start,
 	.sync_range = mirror_sync_range,
 	.sync_window = mirror_sync_window,
