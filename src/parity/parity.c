@@ -65,11 +65,9 @@
  * that does not exist, more than one is wrong and there is no telling which. The reverse does not
  * hold: see parity_locate() in the header.
  *
- * HOW IT IS DONE. The long loops are ISA-L's: xor_gen and pq_gen for P and Q, gf_vect_dot_prod and
- * gf_vect_mad for products. What ISA-L refuses goes through plain C with vectors of 16 bytes:
- * xor_gen and pq_gen want pointers aligned to 32 (the AVX and AVX2 variants fault without), two
- * sources at least, lengths in multiples of 32; the products want 64 bytes at least. Blocks are
- * taken in columns of COLUMN_BYTES, so that whatever is needed twice is still in the cache.
+ * HOW IT IS DONE. The long loops are ISA-L's (isal.c). What it refuses, which are unaligned blocks,
+ * a single source and odd tails, goes through plain C with vectors of 16 bytes. Blocks are taken in
+ * columns of COLUMN_BYTES, so that whatever is needed twice is still in the cache.
  *
  * Background: H. Peter Anvin, "The mathematics of RAID-6" (the same P and Q).
  */
@@ -79,12 +77,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include <isa-l.h>
-
 #include "parity/field.h"
+#include "parity/isal.h"
 
-#define ISAL_ALIGN 32u
-#define ISAL_PRODUCT_MIN 64u
 #define COLUMN_BYTES 4096u
 #define XOR_SOURCES 128u /* in one pass */
 
@@ -119,15 +114,6 @@ static size_t column_bytes(size_t offset, size_t bytes)
 	return bytes - offset < COLUMN_BYTES ? bytes - offset : COLUMN_BYTES;
 }
 
-static bool is_aligned(unsigned count, const uint8_t *const *blocks)
-{
-	uintptr_t all = 0;
-
-	for (unsigned i = 0; i < count; i++)
-		all |= (uintptr_t)blocks[i];
-	return all % ISAL_ALIGN == 0;
-}
-
 /* --- P alone --------------------------------------------------------------------------------- */
 
 static void xor_plain(
@@ -154,27 +140,17 @@ static void xor_plain(
 	}
 }
 
-/*
- * @blocks: @count sources, none NULL, then the target, which may also be a source: every variant
- * of xor_gen reads the sources at a place before it writes there.
- */
-static void xor_blocks(unsigned count, const uint8_t **blocks, size_t bytes)
+/* @blocks: @count sources, none NULL, then the target, which may also be a source. */
+static void xor_blocks(unsigned count, const uint8_t *const *blocks, size_t bytes)
 {
 	uint8_t *target = (uint8_t *)blocks[count];
-	size_t done = 0;
 
-	if (count == 0) {
+	if (count == 0)
 		memset(target, 0, bytes);
-	} else if (count == 1) {
+	else if (count == 1)
 		memmove(target, blocks[0], bytes);
-	} else {
-		if (bytes >= ISAL_ALIGN && is_aligned(count + 1, blocks)) {
-			done = bytes - bytes % ISAL_ALIGN;
-			if (xor_gen((int)count + 1, (int)done, (void **)blocks) != 0)
-				done = 0;
-		}
-		xor_plain(count, blocks, target, done, bytes);
-	}
+	else
+		xor_plain(count, blocks, target, isal_xor(count, blocks, bytes), bytes);
 }
 
 /*
@@ -245,22 +221,11 @@ static void pq_plain(unsigned n, const uint8_t *const *blocks, size_t from, size
 	}
 }
 
-static void pq_column(unsigned n, const uint8_t **blocks, size_t bytes)
-{
-	size_t done = 0;
-
-	if (n >= 2 && bytes >= ISAL_ALIGN && is_aligned(n + 2, blocks)) {
-		done = bytes - bytes % ISAL_ALIGN;
-		if (pq_gen((int)n + 2, (int)done, (void **)blocks) != 0)
-			done = 0;
-	}
-	pq_plain(n, blocks, done, bytes);
-}
-
 void parity_pq(unsigned n_data, const void *const *data, void *p, void *q, size_t bytes)
 {
 	const uint8_t *blocks[PARITY_DATA_MAX + 2];
 	uint8_t unwanted[COLUMN_BYTES] __attribute__((aligned(64)));
+	size_t length;
 
 	assert(n_data >= 1 && n_data <= PARITY_DATA_MAX);
 	if (q == NULL) {
@@ -276,24 +241,12 @@ void parity_pq(unsigned n_data, const void *const *data, void *p, void *q, size_
 			blocks[i] = data[i] == NULL ? zeros : (const uint8_t *)data[i] + offset;
 		blocks[n_data] = p == NULL ? unwanted : (uint8_t *)p + offset;
 		blocks[n_data + 1] = (uint8_t *)q + offset;
-		pq_column(n_data, blocks, column_bytes(offset, bytes));
+		length = column_bytes(offset, bytes);
+		pq_plain(n_data, blocks, isal_pq(n_data, blocks, length), length);
 	}
 }
 
 /* --- Products -------------------------------------------------------------------------------- */
-
-/* ISA-L's form of a factor c: c times 0..15, then c times 0x00, 0x10 .. 0xf0. */
-struct factor {
-	uint8_t low[16], high[16];
-};
-
-static struct factor factor_of(uint8_t c)
-{
-	struct factor factor;
-
-	gf_vect_mul_init(c, factor.low);
-	return factor;
-}
 
 static inline uint8_t product(const struct factor *factor, uint8_t value)
 {
@@ -304,26 +257,20 @@ static inline uint8_t product(const struct factor *factor, uint8_t value)
 static void multiply_add(
 	const struct factor *factor, const uint8_t *source, uint8_t *target, size_t bytes)
 {
-	if (bytes >= ISAL_PRODUCT_MIN) {
-		gf_vect_mad((int)bytes, 1, 0, (uint8_t *)factor, (uint8_t *)source, target);
-		return;
-	}
-	for (size_t i = 0; i < bytes; i++)
+	for (size_t i = isal_multiply_add(factor, source, target, bytes); i < bytes; i++)
 		target[i] ^= product(factor, source[i]);
 }
 
 /* target = the sum of factors[i] * sources[i]; any alignment. */
-static void multiply_sum(unsigned count, const struct factor *factors, const uint8_t **sources,
-	uint8_t *target, size_t bytes)
+static void multiply_sum(unsigned count, const struct factor *factors,
+	const uint8_t *const *sources, uint8_t *target, size_t bytes)
 {
-	if (bytes >= ISAL_PRODUCT_MIN) {
-		gf_vect_dot_prod(
-			(int)bytes, (int)count, (uint8_t *)factors, (uint8_t **)sources, target);
-		return;
+	for (size_t at = isal_multiply_sum(count, factors, sources, target, bytes); at < bytes;
+		at++) {
+		target[at] = 0;
+		for (unsigned i = 0; i < count; i++)
+			target[at] ^= product(&factors[i], sources[i][at]);
 	}
-	memset(target, 0, bytes);
-	for (unsigned i = 0; i < count; i++)
-		multiply_add(&factors[i], sources[i], target, bytes);
 }
 
 void parity_update(
@@ -339,7 +286,7 @@ void parity_update(
 		parity_xor(3, three, p, bytes);
 	if (q == NULL)
 		return;
-	factor = factor_of(field_power(index));
+	factor = isal_factor(field_power(index));
 	for (size_t offset = 0; offset < bytes; offset += COLUMN_BYTES) {
 		size_t length = column_bytes(offset, bytes);
 
@@ -399,13 +346,13 @@ static bool choose_equations(struct recovery *r, void *const *stripe)
 	if (r->y == NONE) {
 		r->by_p = p;
 		r->by_q = !p && q;
-		r->factors[0] = factor_of(field_power_inverse(r->x));
+		r->factors[0] = isal_factor(field_power_inverse(r->x));
 		return p || q;
 	}
 	r->by_p = r->by_q = true;
 	divisor = field_power(r->x) ^ field_power(r->y);
-	r->factors[1] = factor_of(field_divide(field_power(r->y), divisor));
-	r->factors[0] = factor_of(field_divide(1, divisor));
+	r->factors[1] = isal_factor(field_divide(field_power(r->y), divisor));
+	r->factors[0] = isal_factor(field_divide(1, divisor));
 	return p && q;
 }
 
@@ -485,7 +432,7 @@ bool parity_recover(
 
 bool parity_is_zero(const void *block, size_t bytes)
 {
-	return bytes == 0 || isal_zero_detect((void *)block, bytes) == 0;
+	return bytes == 0 || isal_is_zero(block, bytes);
 }
 
 /* Which block a byte accuses, by the differences of P and Q there; not both 0. */

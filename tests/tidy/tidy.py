@@ -54,7 +54,7 @@ __isoc99_sscanf snprintf vsnprintf
 calloc malloc aligned_alloc free qsort bsearch abort __assert_fail __ctype_b_loc __ctype_tolower_loc tolower
 toupper isdigit isxdigit isspace
 __memcpy_chk __memset_chk __snprintf_chk __vsnprintf_chk __strcpy_chk __stack_chk_fail
-xor_gen pq_gen gf_vect_mul_init gf_vect_mad gf_vect_dot_prod isal_zero_detect
+xor_gen pq_gen gf_vect_mul_init gf_vect_mad gf_vect_dot_prod isal_zero_detect __cpu_model bcmp
 _GLOBAL_OFFSET_TABLE_
 """.split())
 
