@@ -73,11 +73,14 @@ struct md_assembly_rejected {
 	unsigned by; /* candidate that it was compared with: the freshest, or the newer duplicate */
 };
 
-/* What --force changes; it counts only when it is durable on the candidate's superblock. */
+/*
+ * What --force changes. To be written in the order of the list, so that after a power cut in
+ * between it can be forced again; the array may start once all of it is durable.
+ */
 enum md_change {
+	MD_CHANGE_ROLE,   /* roles[dev_number] := value */
 	MD_CHANGE_EVENTS, /* events := value: a stale member is declared up to date */
-	MD_CHANGE_ROLE,   /* roles[dev_number] := value, in the freshest */
-	MD_CHANGE_CLEAN,  /* resync_offset := MD_CLEAN, in the freshest */
+	MD_CHANGE_CLEAN,  /* resync_offset := MD_CLEAN: parity is declared right */
 };
 
 struct md_assembly_change {
@@ -86,8 +89,8 @@ struct md_assembly_change {
 	unsigned dev_number; /* MD_CHANGE_ROLE */
 	uint64_t value, old;
 };
-/* Each device can be forced (two changes); then the array, once. */
-#define MD_ASSEMBLY_CHANGES_MAX (2 * MD_ASSEMBLY_DEVICES_MAX + 1)
+/* Enough for any array of up to 60 members; more is refused. */
+#define MD_ASSEMBLY_CHANGES_MAX 4096u
 
 #define MD_CANDIDATES_MAX 4096u
 

@@ -2,21 +2,29 @@
 /*
  * --force on levels with redundancy (specification 8.2): as long as the array lacks members, the
  * newest of those that were left out for their history comes back, with all of its vintage: they
- * left at the same moment and are consistent with each other. Nothing is written here: what has to
+ * left at the same moment and are consistent with each other. A newer one of a slot goes before an
+ * older one, which then finds its slot taken. Nothing is written here: what has to
  * be changed in superblocks is listed.
  */
+#include <errno.h>
+
 #include "geometry/available.h"
 #include "md/assembly_verdict.h"
 
-static void change(
-	struct assembling *a, unsigned candidate, enum md_change what, uint64_t value, uint64_t old)
+static int change(struct assembling *a, const struct md_assembly_change *change)
 {
-	a->ret->changes[a->ret->change_count++] = (struct md_assembly_change){
-		.candidate = candidate,
-		.what = what,
-		.value = value,
-		.old = old,
-	};
+	if (a->ret->change_count == MD_ASSEMBLY_CHANGES_MAX)
+		return fault_set(a->fault, -E2BIG,
+			"force would have to change superblocks in more than %u places; use mdadm "
+			"for an array of that many members",
+			MD_ASSEMBLY_CHANGES_MAX);
+	a->ret->changes[a->ret->change_count++] = *change;
+	return 0;
+}
+
+static bool is_member(const struct assembling *a, const struct verdict *verdict)
+{
+	return verdict->accepted && verdict->role < a->ret->slot_count;
 }
 
 bool assembly_available(const struct assembling *a, const struct verdict *verdicts)
@@ -29,102 +37,131 @@ bool assembly_available(const struct assembling *a, const struct verdict *verdic
 	return geometry_available(a->ret->level, a->ret->layout, a->ret->slot_count, in_sync);
 }
 
-/* Nobody else is in its slot or has its number, and no newer one waits for that slot. */
+/* Nobody else is in its slot or has its number. */
 static bool can_return(const struct assembling *a, const struct verdict *verdicts, unsigned index)
 {
-	const struct md_super *super = a->candidates[index].super;
-
 	if (verdicts[index].accepted || !verdicts[index].forcible)
 		return false;
-	for (unsigned i = 0; i < a->count; i++) {
-		const struct md_super *other = a->candidates[i].super;
-
+	for (unsigned i = 0; i < a->count; i++)
 		if (verdicts[i].accepted && (verdicts[i].role == verdicts[index].role ||
-						    other->dev_number == super->dev_number))
+						    a->candidates[i].super->dev_number ==
+							    a->candidates[index].super->dev_number))
 			return false;
-		if (verdicts[i].forcible && verdicts[i].role == verdicts[index].role &&
-			other->events > super->events)
-			return false;
-	}
 	return true;
 }
 
-/* The newest that can return; -1 for none. */
+/* A half that may have been written alone comes last, however many events it counted. */
+static bool is_better(
+	const struct assembling *a, const struct verdict *verdicts, unsigned one, unsigned two)
+{
+	const bool split_one = verdicts[one].reason == MD_REJECTED_SPLIT_BRAIN;
+	const bool split_two = verdicts[two].reason == MD_REJECTED_SPLIT_BRAIN;
+
+	if (split_one != split_two)
+		return split_two;
+	return a->candidates[one].super->events > a->candidates[two].super->events;
+}
+
+/* The one to return next; -1 for none. */
 static int find_newest(const struct assembling *a, const struct verdict *verdicts)
 {
 	int newest = -1;
 
 	for (unsigned i = 0; i < a->count; i++)
 		if (can_return(a, verdicts, i) &&
-			(newest < 0 || a->candidates[i].super->events >
-					       a->candidates[newest].super->events))
+			(newest < 0 || is_better(a, verdicts, i, (unsigned)newest)))
 			newest = (int)i;
 	return newest;
 }
 
-static void take(struct assembling *a, struct verdict *verdicts, unsigned index)
+static void take_vintage(struct assembling *a, struct verdict *verdicts, unsigned newest)
 {
-	const struct md_super *super = a->candidates[index].super;
+	const uint64_t vintage = a->candidates[newest].super->events;
 
-	verdicts[index].accepted = true;
-	if (super->events != a->best->super->events)
-		change(a, index, MD_CHANGE_EVENTS, a->best->super->events, super->events);
+	verdicts[newest].accepted = verdicts[newest].forced = true;
+	for (unsigned i = 0; i < a->count; i++)
+		if (a->candidates[i].super->events == vintage &&
+			verdicts[i].reason != MD_REJECTED_SPLIT_BRAIN && can_return(a, verdicts, i))
+			verdicts[i].accepted = verdicts[i].forced = true;
 }
 
-/* The one superblock in which facts of the whole array are changed. */
-static unsigned find_speaker(const struct assembling *a, const struct verdict *verdicts)
+/* What @holder's superblock says of the member @index becomes true again. */
+static int change_role(
+	struct assembling *a, const struct verdict *verdicts, unsigned holder, unsigned index)
 {
-	unsigned speaker = a->ret->freshest;
+	const struct md_super *super = a->candidates[holder].super;
+	const unsigned number = a->candidates[index].super->dev_number;
+	const unsigned old = number < super->role_count ? super->roles[number] : MD_ROLE_SPARE;
 
-	for (unsigned i = 0; i < a->count; i++) {
-		if (!verdicts[i].accepted || verdicts[i].role >= a->ret->slot_count)
-			continue;
-		if (!verdicts[speaker].accepted ||
-			a->candidates[i].super->events > a->candidates[speaker].super->events)
-			speaker = i;
-	}
-	return speaker;
+	if (old == verdicts[index].role)
+		return 0;
+	return change(a, &(struct md_assembly_change){
+				 .candidate = holder,
+				 .what = MD_CHANGE_ROLE,
+				 .dev_number = number,
+				 .value = verdicts[index].role,
+				 .old = old,
+			 });
 }
 
-/* The returned ones have their slots again in the superblock that speaks for the array. */
-static void change_roles(struct assembling *a, const struct verdict *verdicts)
+/*
+ * mdadm changes the freshest superblock alone, and a start that then changes nothing leaves members
+ * that call each other failed, with equal events. So all of them are changed here; and the events,
+ * by which the returned one becomes fresh, last: cut short anywhere it can be forced again.
+ */
+static int change_roles(struct assembling *a, const struct verdict *verdicts)
 {
-	const unsigned speaker = find_speaker(a, verdicts);
-	const struct md_super *super = a->candidates[speaker].super;
+	int result = 0;
 
-	for (unsigned i = 0; i < a->count; i++) {
-		const uint32_t number = a->candidates[i].super->dev_number;
-
-		if (!verdicts[i].accepted || !verdicts[i].forcible ||
-			super->roles[number] == verdicts[i].role)
-			continue;
-		change(a, speaker, MD_CHANGE_ROLE, verdicts[i].role, super->roles[number]);
-		a->ret->changes[a->ret->change_count - 1].dev_number = number;
-	}
+	for (unsigned i = 0; i < a->count; i++)
+		for (unsigned j = 0; result == 0 && j < a->count; j++)
+			if (is_member(a, &verdicts[i]) && is_member(a, &verdicts[j]) &&
+				(verdicts[i].forced || verdicts[j].forced))
+				result = change_role(a, verdicts, i, j);
+	return result;
 }
 
-void assembly_force(struct assembling *a, struct verdict *verdicts)
+static int change_events(struct assembling *a, const struct verdict *verdicts)
 {
+	int result = 0;
+
+	for (unsigned i = 0; result == 0 && i < a->count; i++)
+		if (verdicts[i].forced && a->candidates[i].super->events != a->best->super->events)
+			result = change(a, &(struct md_assembly_change){
+						   .candidate = i,
+						   .what = MD_CHANGE_EVENTS,
+						   .value = a->best->super->events,
+						   .old = a->candidates[i].super->events,
+					   });
+	return result;
+}
+
+int assembly_force(struct assembling *a, struct verdict *verdicts)
+{
+	int result;
+
 	while (!assembly_available(a, verdicts)) {
 		const int newest = find_newest(a, verdicts);
-		uint64_t vintage;
 
 		if (newest < 0)
 			break;
-		vintage = a->candidates[newest].super->events;
-		take(a, verdicts, (unsigned)newest);
-		for (unsigned i = 0; i < a->count; i++)
-			if (a->candidates[i].super->events == vintage &&
-				verdicts[i].reason != MD_REJECTED_SPLIT_BRAIN &&
-				can_return(a, verdicts, i))
-				take(a, verdicts, i);
+		take_vintage(a, verdicts, (unsigned)newest);
 	}
-	change_roles(a, verdicts);
+	result = change_roles(a, verdicts);
+	return result == 0 ? change_events(a, verdicts) : result;
 }
 
-void assembly_force_clean(struct assembling *a, const struct verdict *verdicts)
+int assembly_force_clean(struct assembling *a, const struct verdict *verdicts)
 {
-	const unsigned speaker = find_speaker(a, verdicts);
+	int result = 0;
 
-	change(a, speaker, MD_CHANGE_CLEAN, MD_CLEAN, a->candidates[speaker].super->resync_offset);
+	for (unsigned i = 0; result == 0 && i < a->count; i++)
+		if (is_member(a, &verdicts[i]) && a->candidates[i].super->resync_offset != MD_CLEAN)
+			result = change(a, &(struct md_assembly_change){
+						   .candidate = i,
+						   .what = MD_CHANGE_CLEAN,
+						   .value = MD_CLEAN,
+						   .old = a->candidates[i].super->resync_offset,
+					   });
+	return result;
 }

@@ -42,7 +42,11 @@ static void test_rebuilding(void **state)
 	check(set, "forced while rebuilding", 0, NULL);
 	assert_true(was_rejected(set, 2, MD_REJECTED_STALE));
 	assert_int_equal(set->array.in_sync_count, 3);
-	assert_int_equal(set->array.changes[0].candidate, 0);
+	assert_true(find_device(set, 0)->in_sync);
+
+	keep(set, 0x1e, false); /* not even if the array cannot start otherwise */
+	check(set, "forced, and too few", -ENODEV, "missing slots 0, 2 (being rebuilt);");
+	assert_true(was_rejected(set, 2, MD_REJECTED_STALE));
 	test_free(set);
 }
 
@@ -64,6 +68,29 @@ static void test_spare_in_slot(void **state)
 		assert_false(find_device(set, 2)->in_sync);
 		assert_int_equal(find_device(set, 2)->recovery_offset_bytes, 0);
 		assert_int_equal(set->array.in_sync_count, 1);
+	}
+	test_free(set);
+}
+
+/* The update that gave the former spare its slot did not reach all: who missed it is a member. */
+static void test_cut_short(void **state)
+{
+	struct set *set = test_malloc(sizeof(*set));
+
+	for (unsigned reverse = 0; reverse < 2; reverse++) {
+		set_up(set, MD_VERSION_1_2, 5, 2, 3, 1);
+		for (unsigned i = 0; i < 4; i++) {
+			set_role(&set->supers[i], 2, MD_ROLE_SPARE);
+			if (i != 1)
+				set_role(&set->supers[i], 3, 2);
+		}
+		set->supers[1].events -= 1;
+		set->supers[3].feature_map = MD_FEATURE_RECOVERY_OFFSET;
+		keep(set, 0xb, reverse != 0);
+		check(set, "cut short", 0, NULL);
+		assert_int_equal(set->array.in_sync_count, 2);
+		assert_int_equal(find_device(set, 3)->slot, 2);
+		assert_int_equal(set->array.rejected_count, 0);
 	}
 	test_free(set);
 }
@@ -103,10 +130,63 @@ static void set_up_lost(struct set *set, enum md_version version)
 	leave(set, 1, 32, MD_ROLE_FAULTY);
 }
 
+static void check_forced(struct set *set)
+{
+	static const enum md_change what[] = {
+		MD_CHANGE_ROLE, MD_CHANGE_ROLE, MD_CHANGE_EVENTS, MD_CHANGE_CLEAN, MD_CHANGE_CLEAN};
+	static const char *const texts[] = {
+		"clearing FAULTY flag for device 1 in /dev/a: it has slot 1 there",
+		"clearing FAULTY flag for device 1 in /dev/d: it has slot 1 there",
+		"forcing event count in /dev/b (slot 1) from 30 up to 32",
+		"marking array as 'clean' in /dev/a:",
+		"marking array as 'clean' in /dev/d:",
+	};
+
+	assert_int_equal(set->array.in_sync_count, 3);
+	assert_true(was_rejected(set, 2, MD_REJECTED_STALE));
+	assert_true(set->array.clean && set->array.resync_offset_bytes == MD_CLEAN);
+	assert_int_equal(set->array.change_count, 5);
+	for (unsigned i = 0; i < 5; i++) {
+		char text[MD_ASSEMBLY_LINE_MAX];
+
+		assert_int_equal(set->array.changes[i].what, what[i]);
+		assert_non_null(strstr(
+			md_change_text(set->candidates, &set->array.changes[i], text), texts[i]));
+	}
+}
+
+/* Of the changes of force the first @done are written; then power fails. */
+static void check_cut(struct set *set, enum md_version version, unsigned done)
+{
+	struct md_assembly_change changes[8];
+	unsigned count;
+
+	set_up_lost(set, version);
+	set->supers[0].resync_offset = set->supers[3].resync_offset = 0;
+	set->options.force = true;
+	check(set, "forced", 0, NULL);
+	check_forced(set);
+	count = set->array.change_count;
+	memcpy(changes, set->array.changes, count * sizeof(*changes));
+	for (unsigned i = 0; i < done; i++)
+		md_change_apply(&changes[i], &set->supers[changes[i].candidate]);
+	if (done < count) {
+		set->options.force = true;
+		check(set, "again", 0, NULL);
+		for (unsigned i = 0; i < set->array.change_count; i++)
+			md_change_apply(&set->array.changes[i],
+				&set->supers[set->array.changes[i].candidate]);
+	}
+	set->options.force = false;
+	check(set, "afterwards, by itself", 0, NULL);
+	assert_int_equal(set->array.in_sync_count, 3);
+	assert_true(set->array.clean);
+	assert_true(was_rejected(set, 2, MD_REJECTED_STALE));
+}
+
 static void test_force(void **state)
 {
 	struct set *set = test_malloc(sizeof(*set));
-	char text[MD_ASSEMBLY_LINE_MAX];
 
 	for (unsigned version = 0; version < MD_VERSIONS; version++) {
 		set_up_lost(set, (enum md_version)version);
@@ -116,31 +196,8 @@ static void test_force(void **state)
 		assert_non_null(strstr(set->fault.text, "kicking non-fresh /dev/b (events 30"));
 		set->options.run = true;
 		check(set, "run is not enough", -ENODEV, NULL);
-
-		set->options.force = true;
-		for (unsigned i = 0; i < 4; i += 3)
-			set->supers[i].resync_offset = 0;
-		check(set, "forced", 0, NULL);
-		assert_int_equal(set->array.in_sync_count, 3);
-		assert_true(was_rejected(set, 2, MD_REJECTED_STALE));
-		assert_true(set->array.clean && set->array.resync_offset_bytes == MD_CLEAN);
-		assert_int_equal(set->array.change_count, 3);
-		assert_int_equal(set->array.changes[0].what, MD_CHANGE_EVENTS);
-		assert_string_equal(md_change_text(set->candidates, &set->array.changes[0], text),
-			"forcing event count in /dev/b (slot 1) from 30 up to 32");
-		assert_int_equal(set->array.changes[1].what, MD_CHANGE_ROLE);
-		assert_int_equal(set->array.changes[2].what, MD_CHANGE_CLEAN);
-		assert_int_equal(set->array.changes[2].candidate, 0);
-		assert_non_null(
-			strstr(md_change_text(set->candidates, &set->array.changes[2], text),
-				"'clean' in /dev/a"));
-		for (unsigned i = 0; i < 3; i++)
-			md_change_apply(&set->array.changes[i],
-				&set->supers[set->array.changes[i].candidate]);
-		set->options = (struct md_assembly_options){.run = false};
-		set->supers[3].resync_offset = MD_CLEAN; /* as the running array writes it */
-		check(set, "afterwards, by itself", 0, NULL);
-		assert_int_equal(set->array.in_sync_count, 3);
+		for (unsigned done = 0; done <= 5; done++)
+			check_cut(set, (enum md_version)version, done);
 	}
 	test_free(set);
 }
@@ -187,9 +244,35 @@ static void test_vintage(void **state)
 	set->options.force = true;
 	check(set, "vintage", 0, NULL);
 	assert_int_equal(set->array.in_sync_count, 5);
-	assert_int_equal(set->array.change_count, 6);
+	assert_int_equal(set->array.change_count, 2 * 3 + 3);
 	assert_true(was_rejected(set, 5, MD_REJECTED_STALE) ||
 		    was_rejected(set, 5, MD_REJECTED_SPLIT_BRAIN));
+	test_free(set);
+}
+
+/*
+ * RAID 5 of 4: B just left; C went on alone for a while and says that A has failed. Force takes B,
+ * in whatever order they are named and however far C got; C only if there is no other way.
+ */
+static void test_force_split(void **state)
+{
+	struct set *set = test_malloc(sizeof(*set));
+
+	for (unsigned ahead = 0; ahead < 3; ahead++)
+		for (unsigned reverse = 0; reverse < 2; reverse++)
+			for (unsigned alone = 0; alone < 2; alone++) {
+				set_up(set, MD_VERSION_1_2, 5, 2, 4, 0);
+				set->supers[0].events = set->supers[3].events = 30;
+				set->supers[2].events += ahead;
+				set_role(&set->supers[2], 0, MD_ROLE_FAULTY);
+				set->options.force = true;
+				keep(set, alone ? 0xd : 0xf, reverse != 0);
+				check(set, "force and split", 0, NULL);
+				assert_int_equal(set->array.in_sync_count, 3);
+				assert_true(find_device(set, alone ? 2 : 1)->in_sync);
+				if (!alone)
+					assert_true(was_rejected(set, 2, MD_REJECTED_SPLIT_BRAIN));
+			}
 	test_free(set);
 }
 
@@ -198,10 +281,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rebuilding),
 		cmocka_unit_test(test_spare_in_slot),
+		cmocka_unit_test(test_cut_short),
 		cmocka_unit_test(test_replacement),
 		cmocka_unit_test(test_force),
 		cmocka_unit_test(test_change_encodes),
 		cmocka_unit_test(test_vintage),
+		cmocka_unit_test(test_force_split),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

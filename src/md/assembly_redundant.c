@@ -30,13 +30,38 @@ static unsigned role_by_number(const struct md_super *super, uint32_t dev_number
 		       : MD_ROLE_SPARE;
 }
 
-/* Does @super say that somebody is in @slot? */
-static bool knows_slot(const struct md_super *super, unsigned slot)
+/*
+ * Who is as fresh as the freshest and in sync, by slot; -1 for nobody. What a member says of one of
+ * these tells whether it was written without them. Those being rebuilt do not count: one that
+ * missed just the update which gave them their slot need not know of them.
+ */
+static void find_fresh(const struct assembling *a, int fresh[GEOMETRY_SLOTS_MAX])
 {
+	for (unsigned slot = 0; slot < GEOMETRY_SLOTS_MAX; slot++)
+		fresh[slot] = -1;
+	for (unsigned i = 0; i < a->count; i++) {
+		const struct md_super *super = a->candidates[i].super;
+		const unsigned role = assembly_role(&a->candidates[i]);
+
+		if (role < a->ret->slot_count && super->events == a->best->super->events &&
+			(super->feature_map & MD_FEATURE_RECOVERY_OFFSET) == 0)
+			fresh[role] = (int)i;
+	}
+}
+
+/* The first of the fresh whose slot is vacant in @super; -1 if it knows all. */
+static int find_unknown(const struct assembling *a, const struct md_super *super,
+	const int fresh[GEOMETRY_SLOTS_MAX])
+{
+	bool known[GEOMETRY_SLOTS_MAX] = {false};
+
 	for (unsigned i = 0; i < super->role_count && i < MD_ROLES_MAX; i++)
-		if (super->roles[i] == slot)
-			return true;
-	return false;
+		if (super->roles[i] < a->ret->slot_count)
+			known[super->roles[i]] = true;
+	for (unsigned slot = 0; slot < a->ret->slot_count; slot++)
+		if (fresh[slot] >= 0 && !known[slot])
+			return fresh[slot];
+	return -1;
 }
 
 /* A skew of one is an update that was cut short, and counts as fresh (8.1). */
@@ -61,40 +86,45 @@ static void reject(struct verdict *verdict, enum md_rejection reason, unsigned b
 }
 
 /* Each was run without the other, and nothing tells which one counts. */
-static int refuse_split(const struct assembling *a, const struct md_candidate *other)
+static int refuse_split(
+	const struct assembling *a, const struct md_candidate *one, const struct md_candidate *two)
 {
 	return fault_set(a->fault, -EUCLEAN,
 		"%s and %s have the same event count %" PRIu64 ", and %s reports %s as failed: "
 		"each may have been written without the other; look at both with --examine and "
 		"name only the devices whose data are to be kept",
-		a->best->path, other->path, other->super->events, other->path, a->best->path);
+		one->path, two->path, one->super->events, one->path, two->path);
 }
 
-/* The reason against a member beside the freshest, by events and by what each says of the other. */
-static bool find_reason(
-	const struct assembling *a, const struct md_candidate *candidate, enum md_rejection *ret)
+/*
+ * By events, and by what it and the freshest say of each other. Equal events make equal tables, as
+ * one update writes both; if they differ, there were two histories.
+ */
+static int judge_history(const struct assembling *a, const struct md_candidate *candidate,
+	const int *fresh, struct verdict *verdict)
 {
-	const struct md_super *best = a->best->super;
-	const unsigned slot = assembly_role(candidate);
+	const int unknown = find_unknown(a, candidate->super, fresh);
+	const bool tie = candidate->super->events == a->best->super->events;
+	const unsigned role = role_by_number(a->best->super, candidate->super->dev_number);
 
-	if (candidate == a->best)
-		return false;
-	if (!knows_slot(candidate->super, assembly_role(a->best)))
-		*ret = MD_REJECTED_SPLIT_BRAIN;
+	if (unknown >= 0 && tie)
+		return refuse_split(a, candidate, &a->candidates[unknown]);
+	if (unknown >= 0)
+		reject(verdict, MD_REJECTED_SPLIT_BRAIN, (unsigned)unknown);
 	else if (is_stale(a, candidate))
-		*ret = MD_REJECTED_STALE;
-	else if (role_by_number(best, candidate->super->dev_number) != slot)
-		*ret = MD_REJECTED_FAILED;
-	else
-		return false;
-	return true;
+		reject(verdict, MD_REJECTED_STALE, a->ret->freshest);
+	else if (role != verdict->role && tie)
+		return refuse_split(a, a->best, candidate);
+	else if (role != verdict->role)
+		reject(verdict, MD_REJECTED_FAILED, a->ret->freshest);
+	verdict->forcible = !verdict->accepted && verdict->in_sync && !verdict->replacement;
+	return 0;
 }
 
-static int judge_member(
-	const struct assembling *a, const struct md_candidate *candidate, struct verdict *verdict)
+static int judge_member(const struct assembling *a, const struct md_candidate *candidate,
+	const int *fresh, struct verdict *verdict)
 {
 	const struct md_super *super = candidate->super;
-	enum md_rejection reason;
 
 	if (verdict->role >= a->ret->slot_count) {
 		if (!is_stale(a, candidate))
@@ -109,13 +139,9 @@ static int judge_member(
 		verdict->recovered_sectors = super->recovery_offset;
 	if (!fits(a, candidate)) {
 		reject(verdict, MD_REJECTED_TOO_SMALL, a->ret->freshest);
-	} else if (find_reason(a, candidate, &reason)) {
-		if (reason == MD_REJECTED_SPLIT_BRAIN && super->events == a->best->super->events)
-			return refuse_split(a, candidate);
-		verdict->forcible = verdict->in_sync && !verdict->replacement;
-		reject(verdict, reason, a->ret->freshest);
+		return 0;
 	}
-	return 0;
+	return candidate == a->best ? 0 : judge_history(a, candidate, fresh, verdict);
 }
 
 /*
@@ -152,7 +178,7 @@ static void judge_spare(
 	}
 }
 
-static int judge(struct assembling *a, struct verdict *verdicts, unsigned index)
+static int judge(struct assembling *a, const int *fresh, struct verdict *verdicts, unsigned index)
 {
 	const struct md_candidate *candidate = &a->candidates[index];
 	struct verdict *verdict = &verdicts[index];
@@ -169,7 +195,7 @@ static int judge(struct assembling *a, struct verdict *verdicts, unsigned index)
 		return 0;
 	}
 	if (verdict->role != MD_ROLE_SPARE)
-		return judge_member(a, candidate, verdict);
+		return judge_member(a, candidate, fresh, verdict);
 	judge_spare(a, candidate, verdict);
 	return 0;
 }
@@ -280,6 +306,7 @@ static int check_features(const struct assembling *a)
 int assembly_redundant(struct assembling *a)
 {
 	_cleanup_free_ struct verdict *verdicts = calloc(a->count, sizeof(*verdicts));
+	int fresh[GEOMETRY_SLOTS_MAX];
 	int result;
 
 	if (verdicts == NULL)
@@ -287,8 +314,9 @@ int assembly_redundant(struct assembling *a)
 	result = check_features(a);
 	if (result == 0)
 		result = check_size(a);
+	find_fresh(a, fresh);
 	for (unsigned i = 0; result == 0 && i < a->count; i++)
-		result = judge(a, verdicts, i);
+		result = judge(a, fresh, verdicts, i);
 	if (result == 0)
 		result = thin_out(a, verdicts);
 	return result == 0 ? assembly_start(a, verdicts) : result;

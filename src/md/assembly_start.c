@@ -250,10 +250,9 @@ static int check_dirt(struct assembling *a, const struct verdict *verdicts)
 		return 0;
 	if (!a->options->force)
 		return refuse_dirty(a);
-	assembly_force_clean(a, verdicts);
 	a->ret->clean = true;
 	a->ret->resync_offset_bytes = MD_CLEAN;
-	return 0;
+	return assembly_force_clean(a, verdicts);
 }
 
 int assembly_start(struct assembling *a, struct verdict *verdicts)
@@ -261,7 +260,7 @@ int assembly_start(struct assembling *a, struct verdict *verdicts)
 	int result = 0;
 
 	if (a->options->force)
-		assembly_force(a, verdicts);
+		result = assembly_force(a, verdicts);
 	for (unsigned i = 0; result == 0 && i < a->count; i++) {
 		if (verdicts[i].accepted)
 			result = add_accepted(a, &verdicts[i], i);

@@ -112,7 +112,7 @@ char *md_change_text(const struct md_candidate *candidates, const struct md_asse
 		break;
 	case MD_CHANGE_ROLE:
 		(void)snprintf(text, size,
-			"clearing FAULTY flag for device %u in %s: it has slot %" PRIu64 " again",
+			"clearing FAULTY flag for device %u in %s: it has slot %" PRIu64 " there",
 			change->dev_number, x->path, change->value);
 		break;
 	case MD_CHANGE_CLEAN:
@@ -132,6 +132,8 @@ static void change_role(const struct md_assembly_change *change, struct md_super
 	const unsigned number = change->dev_number;
 
 	super->roles[number] = (uint16_t)change->value;
+	if (number >= super->role_count)
+		super->role_count = number + 1;
 	if (super->version != MD_VERSION_0_90 || number >= disks)
 		return;
 	super->v090.disks[number].number = number;

@@ -15,16 +15,17 @@ struct verdict {
 	enum md_rejection reason; /* if not accepted */
 	unsigned by;
 	bool forcible; /* rejected for its history only, and its data are whole */
+	bool forced;   /* and then accepted all the same */
 };
 
 /* From verdicts to the result: force, then whether the array may be started. */
 int assembly_start(struct assembling *a, struct verdict *verdicts);
 
 /* Takes stale members in until the level has enough (specification 8.2). */
-void assembly_force(struct assembling *a, struct verdict *verdicts);
+int assembly_force(struct assembling *a, struct verdict *verdicts);
 
 /* Declares the array clean although parity may be wrong. */
-void assembly_force_clean(struct assembling *a, const struct verdict *verdicts);
+int assembly_force_clean(struct assembling *a, const struct verdict *verdicts);
 
 /* Can the array be read in full with the accepted ones that are in sync? */
 bool assembly_available(const struct assembling *a, const struct verdict *verdicts);
