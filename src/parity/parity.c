@@ -197,17 +197,23 @@ static void pq_plain(unsigned n, const uint8_t *const *blocks, size_t from, size
 	uint8_t *to_p = (uint8_t *)blocks[n], *to_q = (uint8_t *)blocks[n + 1];
 	size_t at = from;
 
-	for (; bytes - at >= sizeof(vector); at += sizeof(vector)) {
-		vector p = load(blocks[n - 1] + at), q = p;
+	for (; bytes - at >= 2 * sizeof(vector); at += 2 * sizeof(vector)) {
+		vector p0 = load(blocks[n - 1] + at), q0 = p0;
+		vector p1 = load(blocks[n - 1] + at + sizeof(vector)), q1 = p1;
 
 		for (unsigned i = n - 1; i-- > 0;) {
-			vector d = load(blocks[i] + at);
+			vector d0 = load(blocks[i] + at),
+			       d1 = load(blocks[i] + at + sizeof(vector));
 
-			p ^= d;
-			q = times_g(q) ^ d;
+			p0 ^= d0;
+			p1 ^= d1;
+			q0 = times_g(q0) ^ d0;
+			q1 = times_g(q1) ^ d1;
 		}
-		store(to_p + at, p);
-		store(to_q + at, q);
+		store(to_p + at, p0);
+		store(to_p + at + sizeof(vector), p1);
+		store(to_q + at, q0);
+		store(to_q + at + sizeof(vector), q1);
 	}
 	for (; at < bytes; at++) {
 		uint8_t p = blocks[n - 1][at], q = p;
