@@ -35,6 +35,8 @@ struct backend {
 	 */
 	int (*wait)(struct reactor *reactor, bool submit, uint64_t wait_ns);
 	void (*watch_changed)(struct reactor *reactor, unsigned index);
+	/* members[@index] has changed; NULL: this backend need not know. 0 or negative errno. */
+	int (*member_changed)(struct reactor *reactor, unsigned index);
 	/* Make a wait() of another thread return, so that it looks at the timers again. */
 	void (*wake)(struct reactor *reactor);
 };
@@ -48,9 +50,9 @@ struct watch_entry {
 struct reactor {
 	struct world world;
 	const struct backend *backend;
-	struct member *const *members;
+	struct member **members; /* [member_max]; NULL: free */
 	struct member_limits *limits;
-	unsigned member_count;
+	unsigned member_max;
 	unsigned io_max;
 	int held_fd; /* 0: none */
 	size_t memory_bytes;

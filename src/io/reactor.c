@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <time.h>
@@ -26,7 +27,7 @@ static void submit(struct world *world, struct world_io *io)
 {
 	struct reactor *reactor = (struct reactor *)world;
 
-	assert(io->member < reactor->member_count);
+	assert(io->member < reactor->member_max && reactor->members[io->member] != NULL);
 	reactor->backend->submit(reactor, io);
 }
 
@@ -130,7 +131,7 @@ static void free_world(struct world *world)
 static const struct world_ops uring_ops = WORLD_OPS("uring");
 static const struct world_ops sync_ops = WORLD_OPS("sync");
 
-static int take_memory(struct reactor *reactor)
+static int take_memory(struct reactor *reactor, const struct reactor_options *options)
 {
 	/* Mapped and never written: reading it costs no memory but the kernel's one zero page. */
 	void *zeros = mmap(
@@ -139,11 +140,14 @@ static int take_memory(struct reactor *reactor)
 	if (zeros == MAP_FAILED)
 		return -ENOMEM;
 	reactor->zeros = zeros;
-	reactor->limits = calloc(reactor->member_count + 1, sizeof(*reactor->limits));
-	if (reactor->limits == NULL)
+	reactor->limits = calloc(reactor->member_max + 1, sizeof(*reactor->limits));
+	reactor->members = calloc(reactor->member_max + 1, sizeof(struct member *));
+	if (reactor->limits == NULL || reactor->members == NULL)
 		return -ENOMEM;
+	memcpy(reactor->members, options->members, options->member_count * sizeof(struct member *));
 	reactor->memory_bytes = sizeof(*reactor) +
-				(reactor->member_count + 1) * sizeof(*reactor->limits);
+				(reactor->member_max + 1) *
+					(sizeof(*reactor->limits) + sizeof(struct member *));
 	return bounce_new(&reactor->bounce, &reactor->memory_bytes);
 }
 
@@ -153,10 +157,12 @@ static int take_memory(struct reactor *reactor)
  */
 static bool are_in_memory(const struct reactor *reactor)
 {
-	for (unsigned i = 0; i < reactor->member_count; i++)
-		if (!reactor->members[i]->in_memory)
+	unsigned count = 0;
+
+	for (; count < reactor->member_max && reactor->members[count] != NULL; count++)
+		if (!reactor->members[count]->in_memory)
 			return false;
-	return reactor->member_count > 0;
+	return count > 0;
 }
 
 static int start_backend(
@@ -185,12 +191,11 @@ int reactor_new(const struct reactor_options *options, struct reactor **ret, str
 
 	if (reactor == NULL)
 		return fault_set(fault, -ENOMEM, "no memory for the reactor");
-	reactor->members = options->members;
-	reactor->member_count = options->member_count;
+	reactor->member_max = (unsigned)max_u64(options->member_count, options->member_max);
 	reactor->io_max = options->io_max > 0 ? options->io_max : 1;
 	reactor->held_fd = options->held_fd;
 	reactor->next_due_ns = UINT64_MAX;
-	r = take_memory(reactor);
+	r = take_memory(reactor, options);
 	if (r < 0)
 		(void)fault_set(fault, r, "no memory for the reactor's buffers");
 	else
@@ -212,6 +217,7 @@ void reactor_free(struct reactor *reactor)
 		reactor->backend->stop(reactor);
 	bounce_free(reactor->bounce);
 	free(reactor->limits);
+	free(reactor->members);
 	if (reactor->zeros != NULL)
 		munmap((void *)reactor->zeros, REACTOR_ZEROS_BYTES);
 	free(reactor);
@@ -225,6 +231,44 @@ const char *reactor_kind(const struct reactor *reactor)
 struct world *reactor_world(struct reactor *reactor)
 {
 	return &reactor->world;
+}
+
+int reactor_member_add(struct reactor *reactor, struct member *member, unsigned *ret)
+{
+	unsigned index = 0;
+	int r = 0;
+
+	while (index < reactor->member_max && reactor->members[index] != NULL)
+		index++;
+	if (index == reactor->member_max)
+		return -ENOSPC;
+	reactor->members[index] = member;
+	reactor->limits[index] = (struct member_limits){0};
+	if (reactor->backend->member_changed != NULL)
+		r = reactor->backend->member_changed(reactor, index);
+	if (r < 0)
+		reactor->members[index] = NULL;
+	else
+		*ret = index;
+	return r;
+}
+
+void reactor_member_remove(struct reactor *reactor, unsigned index)
+{
+	assert(index < reactor->member_max && reactor->members[index] != NULL);
+	reactor->members[index] = NULL;
+	if (reactor->backend->member_changed != NULL) /* taking a file out cannot fail */
+		(void)reactor->backend->member_changed(reactor, index);
+}
+
+struct member *const *reactor_members(const struct reactor *reactor)
+{
+	return reactor->members;
+}
+
+unsigned reactor_member_max(const struct reactor *reactor)
+{
+	return reactor->member_max;
 }
 
 size_t reactor_memory(const struct reactor *reactor)

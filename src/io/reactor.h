@@ -26,8 +26,9 @@ struct reactor_watch {
 struct reactor;
 
 struct reactor_options {
-	struct member *const *members; /* world_io.member indexes this; not owned */
+	struct member *const *members; /* world_io.member indexes this; not owned, pointers copied */
 	unsigned member_count;
+	unsigned member_max; /* room for members that come later; less than member_count: none */
 	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
 	bool sync;       /* plain pread and pwrite instead of io_uring */
 	bool ring;       /* io_uring even where all members live in memory */
@@ -50,6 +51,17 @@ void reactor_free(struct reactor *reactor);
 const char *reactor_kind(const struct reactor *reactor); /* "uring" or "sync" */
 
 struct world *reactor_world(struct reactor *reactor);
+
+/*
+ * A member comes: *@ret is its index, for world_io.member. It stays the caller's, who keeps it open
+ * until it is removed. -ENOSPC no room (member_max); errors of registering the descriptor.
+ */
+int reactor_member_add(struct reactor *reactor, struct member *member, unsigned *ret);
+/* It goes; no I/O to it may be in flight. Its index may be given to another one. */
+void reactor_member_remove(struct reactor *reactor, unsigned index);
+/* By index, reactor_member_max() entries; NULL: free. Valid as long as the reactor. */
+struct member *const *reactor_members(const struct reactor *reactor);
+unsigned reactor_member_max(const struct reactor *reactor);
 
 /* Level-triggered; ready() is called from reactor_run(). A watch may be removed from its ready().
  */

@@ -463,20 +463,29 @@ static int uring_wait(struct reactor *reactor, bool submit, uint64_t wait_ns)
 
 static int register_members(struct reactor *reactor, struct uring *uring)
 {
-	unsigned count = reactor->member_count;
+	unsigned count = reactor->member_max;
 	int *fds = calloc(count + 1, sizeof(*fds));
 	int r = 0;
 
 	if (fds == NULL)
 		return -ENOMEM;
-	for (unsigned i = 0; i < reactor->member_count; i++)
-		fds[i] = reactor->members[i]->fd;
+	for (unsigned i = 0; i < count; i++)
+		fds[i] = reactor->members[i] != NULL ? reactor->members[i]->fd : -1;
 	if (reactor->held_fd > 0) /* no request names it: it goes when the whole ring goes */
 		fds[count++] = reactor->held_fd;
 	if (count > 0)
 		r = io_uring_register_files(&uring->ring, fds, count);
 	free(fds);
 	return r;
+}
+
+static int uring_member_changed(struct reactor *reactor, unsigned index)
+{
+	struct uring *uring = reactor->data;
+	int fd = reactor->members[index] != NULL ? reactor->members[index]->fd : -1;
+	int r = io_uring_register_files_update(&uring->ring, index, &fd, 1);
+
+	return r < 0 ? r : 0;
 }
 
 static int uring_start(struct reactor *reactor, struct fault *fault)
@@ -534,5 +543,6 @@ const struct backend backend_uring = {
 	.deliver = uring_deliver,
 	.wait = uring_wait,
 	.watch_changed = uring_watch_changed,
+	.member_changed = uring_member_changed,
 	.wake = uring_wake,
 };
