@@ -192,6 +192,7 @@ static void do_re_add(struct engine *engine, struct engine_command *command)
 		finish(engine, r);
 		return;
 	}
+	engine->devices[command->result_device].by_bitmap = record_has_bitmap(engine);
 	bitmap_need_all_set(engine);
 	finish_when_recorded(engine);
 }

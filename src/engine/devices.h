@@ -81,6 +81,13 @@ bool device_is_expendable(const struct engine *engine, unsigned device);
  */
 bool device_fail(struct engine *engine, unsigned device);
 
+/* The spare @device takes the vacant @slot and is to be rebuilt. Record it! */
+void device_take_slot(struct engine *engine, unsigned device, unsigned slot);
+/* The rebuilding @device leaves its slot. Record it! */
+void device_to_spare(struct engine *engine, unsigned device);
+/* Its replacement is in sync: @device leaves its slot, faulty, as md has it. Record it! */
+void device_retire(struct engine *engine, unsigned device);
+
 /* Copies of the array still in sync: slots with an in-sync device (original or replacement). */
 unsigned devices_in_sync(const struct engine *engine);
 bool devices_degraded(const struct engine *engine); /* some slot has none */

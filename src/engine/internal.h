@@ -79,6 +79,9 @@ struct device {
 	uint64_t recovered_bytes; /* REBUILDING: in sync below, in member data bytes */
 	unsigned inflight;        /* member I/O of any kind */
 	uint32_t corrected_reads; /* sectors read wrongly, rewritten and then read well */
+	/* sync.c: the recovery that runs rebuilds it from its start; it could not be rebuilt, so it
+	 * is not tried again by itself; it misses no more than what the bitmap knows. */
+	bool rebuilds, given_up, by_bitmap;
 };
 
 /* A piece of a window while it is being cut. */
@@ -150,6 +153,9 @@ struct engine_level {
 extern const struct engine_level engine_level_linear;
 extern const struct engine_level engine_level_raid0;
 extern const struct engine_level engine_level_raid1;
+extern const struct engine_level engine_level_raid4;
+extern const struct engine_level engine_level_raid5;
+extern const struct engine_level engine_level_raid6;
 extern const struct engine_level engine_level_raid10;
 
 const struct engine_level *engine_level_find(int level);

@@ -108,6 +108,37 @@ static void vacate(struct engine *engine, unsigned device)
 	}
 }
 
+void device_take_slot(struct engine *engine, unsigned device, unsigned slot)
+{
+	struct device *d = &engine->devices[device];
+
+	assert(d->state == ENGINE_DEVICE_SPARE && engine->redundant->active[slot] == ENGINE_NONE);
+	engine->redundant->active[slot] = device;
+	d->state = ENGINE_DEVICE_REBUILDING;
+	d->slot = slot;
+	d->replacement = false;
+	d->recovered_bytes = 0;
+	d->by_bitmap = false;
+}
+
+void device_to_spare(struct engine *engine, unsigned device)
+{
+	struct device *d = &engine->devices[device];
+
+	assert(d->state == ENGINE_DEVICE_REBUILDING);
+	vacate(engine, device);
+	d->state = ENGINE_DEVICE_SPARE;
+	d->slot = ENGINE_NONE;
+	d->replacement = d->rebuilds = d->by_bitmap = false;
+	d->recovered_bytes = 0;
+}
+
+void device_retire(struct engine *engine, unsigned device)
+{
+	engine->devices[device].state = ENGINE_DEVICE_FAULTY;
+	vacate(engine, device);
+}
+
 static void fail_array(struct engine *engine, unsigned device)
 {
 	engine->redundant->failed = true;
@@ -192,6 +223,8 @@ int device_set(struct engine *engine, unsigned number, const struct engine_devic
 		.write_mostly = device->write_mostly,
 		.failfast = device->failfast,
 		.recovered_bytes = device->recovered_bytes,
+		.by_bitmap = device->slot != ENGINE_NONE && device->super != NULL &&
+			     device->super->feature_map & MD_FEATURE_RECOVERY_BITMAP,
 		.state = device->slot == ENGINE_NONE ? ENGINE_DEVICE_SPARE
 			 : device->in_sync           ? ENGINE_DEVICE_IN_SYNC
 						     : ENGINE_DEVICE_REBUILDING,

@@ -22,6 +22,9 @@ struct sync_window {
 	struct sync_window *next; /* the level's own while it works on the window */
 	void *owner;              /* the level's own */
 	unsigned number;          /* 0 … SYNC_WINDOWS_MAX - 1, for buffers per window */
+	/* RECOVERY that failed: the one device that could not be rebuilt; ENGINE_NONE (as it is
+	 * handed over): all of them. */
+	unsigned device;
 };
 
 int sync_new(struct engine *engine, const struct engine_config *config, struct fault *fault);
@@ -53,11 +56,22 @@ void sync_consider(struct engine *engine);
  * flight. */
 void sync_pause(struct engine *engine, void (*stopped)(struct engine *engine));
 void sync_resume(struct engine *engine);
-/* What a user asks for: CHECK, REPAIR, RESYNC, IDLE, FROZEN. -EBUSY while another one runs. */
+/*
+ * What a user asks for, as in md's sync_action. -EBUSY while another action runs or has to run
+ * first; -EINVAL: not in this state of the array.
+ * CHECK, REPAIR: once over the whole array; they end FROZEN.
+ * RESYNC: whatever is pending may start (FROZEN ends, rebuilds that were given up are tried again);
+ * nothing if all is in order: to look at an array in order is what REPAIR is for.
+ * IDLE: interrupts CHECK and REPAIR, ends FROZEN; resync and recovery go on.
+ * FROZEN: interrupts all.
+ */
 int sync_request(struct engine *engine, enum engine_action action);
 void sync_set_speed(struct engine *engine, uint64_t min, uint64_t max);
 
-/* For the superblocks: bytes below which the array is consistent, UINT64_MAX for all. */
+/*
+ * For the superblocks: bytes below which the array is consistent, UINT64_MAX for all. It is durable
+ * on the members, and so is what device.recovered_bytes says: both may lag behind the position.
+ */
 uint64_t sync_resync_bytes(const struct engine *engine);
 void sync_status(const struct engine *engine, struct engine_status *ret);
 
