@@ -32,6 +32,8 @@ struct sim {
 	struct world_timer *timers; /* rising due_ns */
 	struct sim_fault faults[SIM_FAULTS_MAX];
 	unsigned fault_count;
+	void (*completed)(void *owner, const struct world_io *io, int result);
+	void *completed_owner;
 	struct sim_disk *disks[];
 };
 
@@ -93,6 +95,45 @@ static struct event heap_pop(struct sim *sim)
 	return top;
 }
 
+static bool fault_concerns(const struct sim_fault *fault, const struct world_io *io)
+{
+	if (fault->times == 0 || fault->disk != io->member || !(fault->ops & (1u << io->op)))
+		return false;
+	return io->op == WORLD_FLUSH ||
+	       (io->offset_bytes < fault->offset_bytes + fault->length_bytes &&
+		       fault->offset_bytes < io->offset_bytes + io->length_bytes);
+}
+
+static void remove_fault(struct sim *sim, unsigned index)
+{
+	sim->fault_count--;
+	memmove(&sim->faults[index], &sim->faults[index + 1],
+		(sim->fault_count - index) * sizeof(sim->faults[0]));
+}
+
+/* Some fault fires: it may be its last time. */
+static void use_up(struct sim *sim, unsigned index)
+{
+	struct sim_fault *fault = &sim->faults[index];
+
+	if (fault->times != UINT32_MAX && --fault->times == 0)
+		remove_fault(sim, index);
+}
+
+static uint64_t injected_delay(struct sim *sim, const struct world_io *io)
+{
+	for (unsigned i = 0; i < sim->fault_count; i++) {
+		uint64_t delay_ns = sim->faults[i].delay_ns;
+
+		if (delay_ns == 0 || !fault_concerns(&sim->faults[i], io))
+			continue;
+		if (sim->faults[i].error == 0)
+			use_up(sim, i);
+		return delay_ns;
+	}
+	return 0;
+}
+
 static void submit(struct world *world, struct world_io *io)
 {
 	struct sim *sim = (struct sim *)world;
@@ -103,6 +144,7 @@ static void submit(struct world *world, struct world_io *io)
 	assert(io->op == WORLD_FLUSH || io->length_bytes > 0);
 	assert(io->offset_bytes % SIM_SECTOR == 0 && io->length_bytes % SIM_SECTOR == 0);
 	event.due_ns = sim->now_ns + sim->options.latency_min_ns + sim_draw(sim, spread + 1);
+	event.due_ns += injected_delay(sim, io);
 	if (io->op == WORLD_FLUSH)
 		event.flush_covers = sim_disk_sequence(sim->disks[io->member]);
 	heap_push(sim, event);
@@ -230,27 +272,45 @@ void sim_faults_clear(struct sim *sim)
 	sim->fault_count = 0;
 }
 
-static bool fault_concerns(const struct sim_fault *fault, const struct world_io *io)
+void sim_faults_remove(struct sim *sim, unsigned tag)
 {
-	if (fault->times == 0 || fault->disk != io->member || !(fault->ops & (1u << io->op)))
-		return false;
-	return io->op == WORLD_FLUSH ||
-	       (io->offset_bytes < fault->offset_bytes + fault->length_bytes &&
-		       fault->offset_bytes < io->offset_bytes + io->length_bytes);
+	for (unsigned i = sim->fault_count; i-- > 0;)
+		if (sim->faults[i].tag == tag)
+			remove_fault(sim, i);
 }
 
-static int injected_error(struct sim *sim, const struct world_io *io)
+const struct sim_fault *sim_faults(const struct sim *sim, unsigned *ret_count)
+{
+	*ret_count = sim->fault_count;
+	return sim->faults;
+}
+
+static int injected_error(struct sim *sim, const struct world_io *io, bool *ret_performed)
 {
 	for (unsigned i = 0; i < sim->fault_count; i++) {
 		struct sim_fault *fault = &sim->faults[i];
+		int error = fault->error;
 
-		if (!fault_concerns(fault, io))
+		if (error == 0 || !fault_concerns(fault, io))
 			continue;
-		if (fault->times != UINT32_MAX)
-			fault->times--;
-		return fault->error;
+		*ret_performed = fault->performed;
+		use_up(sim, i);
+		return error;
 	}
 	return 0;
+}
+
+/* A disk puts new sectors in the place of bad ones that are written. */
+static void heal(struct sim *sim, const struct world_io *io)
+{
+	for (unsigned i = sim->fault_count; i-- > 0;) {
+		const struct sim_fault *fault = &sim->faults[i];
+
+		if (fault->until_written && fault->disk == io->member &&
+			fault->offset_bytes >= io->offset_bytes &&
+			fault->offset_bytes < io->offset_bytes + io->length_bytes)
+			remove_fault(sim, i);
+	}
 }
 
 static void read_vector(struct sim_disk *disk, const struct world_io *io)
@@ -295,17 +355,12 @@ static int fill(struct sim_disk *disk, const struct world_io *io, uint8_t byte)
 	return r;
 }
 
-static int perform(struct sim *sim, const struct event *event)
+static int operate(struct sim *sim, const struct event *event)
 {
 	struct world_io *io = event->io;
 	struct sim_disk *disk = sim->disks[io->member];
 	struct sim_disk_counters *counters = sim_disk_stats(disk);
-	int r = injected_error(sim, io);
 
-	if (r < 0)
-		return r;
-	if (io->op != WORLD_FLUSH && io->offset_bytes + io->length_bytes > sim_disk_bytes(disk))
-		return -EIO;
 	counters->iovecs += io->iov_count;
 	switch (io->op) {
 	case WORLD_READ:
@@ -327,6 +382,23 @@ static int perform(struct sim *sim, const struct event *event)
 		return fill(disk, io, 0);
 	}
 	abort();
+}
+
+static int perform(struct sim *sim, const struct event *event)
+{
+	struct world_io *io = event->io;
+	bool performed = false;
+	int error = injected_error(sim, io, &performed), r;
+
+	if (error < 0 && !performed)
+		return error;
+	if (io->op != WORLD_FLUSH &&
+		io->offset_bytes + io->length_bytes > sim_disk_bytes(sim->disks[io->member]))
+		return -EIO;
+	r = operate(sim, event);
+	if (io->op == WORLD_WRITE || io->op == WORLD_ZERO || io->op == WORLD_DISCARD)
+		heal(sim, io);
+	return error < 0 ? error : r;
 }
 
 static bool expire_timer(struct sim *sim)
@@ -354,6 +426,8 @@ bool sim_step(struct sim *sim)
 	event = heap_pop(sim);
 	sim->now_ns = event.due_ns;
 	r = perform(sim, &event);
+	if (sim->completed != NULL)
+		sim->completed(sim->completed_owner, event.io, r);
 	event.io->done(event.io, r);
 	return true;
 }
@@ -390,6 +464,51 @@ void sim_power_cut(struct sim *sim)
 		timer_cancel(&sim->world, sim->timers);
 	for (unsigned i = 0; i < sim->options.disk_count; i++)
 		sim_disk_power_cut(sim->disks[i], draw_for_disk, sim);
+}
+
+/* The first @length bytes of a write. */
+static void write_start(struct sim_disk *disk, const struct world_io *io, uint64_t length)
+{
+	uint64_t done = 0;
+
+	for (unsigned i = 0; i < io->iov_count && done < length; i++) {
+		uint64_t step = min_u64(io->iov[i].iov_len, length - done);
+
+		if (sim_disk_write(disk, io->offset_bytes + done, io->iov[i].iov_base, step,
+			    false) < 0)
+			abort();
+		done += step;
+	}
+}
+
+void sim_kill(struct sim *sim)
+{
+	for (size_t i = 0; i < sim->event_count; i++) {
+		struct event *event = &sim->heap[i];
+		uint64_t how = sim_draw(sim, 3);
+
+		if (how == 0)
+			(void)perform(sim, event);
+		else if (how == 1 && event->io->op == WORLD_WRITE)
+			write_start(sim->disks[event->io->member], event->io,
+				SIM_SECTOR * sim_draw(sim, event->io->length_bytes / SIM_SECTOR));
+	}
+	sim->event_count = 0;
+	while (sim->timers != NULL)
+		timer_cancel(&sim->world, sim->timers);
+}
+
+void sim_undurable(struct sim *sim, unsigned disk, void (*told)(void *owner, uint64_t offset_bytes),
+	void *owner)
+{
+	sim_disk_undurable(sim->disks[disk], told, owner);
+}
+
+void sim_trace(struct sim *sim,
+	void (*completed)(void *owner, const struct world_io *io, int result), void *owner)
+{
+	sim->completed = completed;
+	sim->completed_owner = owner;
 }
 
 void sim_disk_peek(struct sim *sim, unsigned disk, uint64_t offset, void *buffer, size_t length)

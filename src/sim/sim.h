@@ -52,17 +52,39 @@ struct sim_fault {
 	uint64_t length_bytes; /* any overlap triggers it; FLUSH always overlaps */
 	int error;      /* negative errno that the request gets; a read or write does nothing */
 	unsigned times; /* how often it fires; UINT32_MAX: for ever */
+	/* The rest may be left zero. */
+	uint64_t delay_ns;  /* the request takes that much longer; error may be 0 then */
+	bool until_written; /* writing its first sector ends it, as a disk's bad sector */
+	bool performed;     /* the operation is done although the error is told */
+	unsigned tag;       /* the caller's, for sim_faults_remove() */
 };
 #define SIM_FAULTS_MAX 64
 /* -ENOSPC if there are SIM_FAULTS_MAX already. */
 int sim_fault_add(struct sim *sim, const struct sim_fault *fault);
 void sim_faults_clear(struct sim *sim);
+void sim_faults_remove(struct sim *sim, unsigned tag);
+/* Those that can still fire; valid until the simulation goes on. */
+const struct sim_fault *sim_faults(const struct sim *sim, unsigned *ret_count);
 
 /*
  * The power goes off: requests in flight are forgotten (their done() is never called), timers too,
  * caches are lost as described above. The disks can be used again at once; faults stay.
  */
 void sim_power_cut(struct sim *sim);
+
+/*
+ * The program is killed, the disks stay powered: of the requests in flight each is done wholly, or
+ * its first sectors, or nothing of it; none of them and no timer is heard of again.
+ */
+void sim_kill(struct sim *sim);
+
+/* Called for each sector of @disk that a power cut now could lose or change. */
+void sim_undurable(struct sim *sim, unsigned disk, void (*told)(void *owner, uint64_t offset_bytes),
+	void *owner);
+
+/* Called at each completion of a member I/O, before its done(). NULL: nobody. */
+void sim_trace(struct sim *sim,
+	void (*completed)(void *owner, const struct world_io *io, int result), void *owner);
 
 /* What a read would return now; and change it behind everybody's back, durably. */
 void sim_disk_peek(
