@@ -117,6 +117,13 @@ int redundancy_gather(const struct md_assembly *assembly, struct member *const *
 	return r;
 }
 
+unsigned redundancy_member_max(const struct md_assembly *assembly, unsigned member_count)
+{
+	if (!engine_level_is_redundant(assembly->level))
+		return member_count;
+	return member_count + assembly->slot_count + DEVICES_MORE;
+}
+
 void redundancy_free(struct redundancy *redundancy)
 {
 	free(redundancy->devices);

@@ -22,6 +22,8 @@ struct redundancy {
  */
 int redundancy_gather(const struct md_assembly *assembly, struct member *const *members,
 	struct redundancy *ret, struct fault *note, struct fault *fault);
+/* Room that the reactor needs for members which come while the array runs. */
+unsigned redundancy_member_max(const struct md_assembly *assembly, unsigned member_count);
 void redundancy_free(struct redundancy *redundancy); /* what is all zeros is left alone */
 
 #endif

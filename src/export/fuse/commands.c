@@ -42,6 +42,17 @@ static uint64_t current_readahead(const struct serving *serving)
 	return bytes;
 }
 
+/* They may have come and gone since the start. */
+static unsigned member_count(const struct serving *serving)
+{
+	struct member *const *members = reactor_members(serving->reactor);
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < reactor_member_max(serving->reactor); i++)
+		count += members[i] != NULL;
+	return count;
+}
+
 static json_t *detail(struct serving *serving, json_t *request)
 {
 	const struct export_start *start = serving->start;
@@ -58,8 +69,8 @@ static json_t *detail(struct serving *serving, json_t *request)
 		.readonly = start->options->readonly,
 		.persistent = start->options->persistent,
 		.assembly = start->assembly,
-		.members = start->members,
-		.member_count = start->member_count,
+		.members = reactor_members(serving->reactor),
+		.member_count = member_count(serving),
 		.readahead_bytes = current_readahead(serving),
 		.reactor_memory_bytes = reactor_memory(serving->reactor),
 		.export_memory_bytes = array_file_memory(serving->file),
@@ -126,6 +137,13 @@ static json_t *readahead(struct serving *serving, json_t *request)
 	return reply;
 }
 
+static json_t *manage(struct serving *serving, json_t *request)
+{
+	json_t *reply = manage_handle(&serving->manage, request);
+
+	return reply != NULL ? reply : refuse(-ENOMEM, serving->name, "out of memory");
+}
+
 static json_t *ping(struct serving *serving, json_t *request)
 {
 	return detail_ok();
@@ -136,6 +154,7 @@ static const struct command commands[] = {
 	{"stop", stop},
 	{"partprobe", partprobe},
 	{"readahead", readahead},
+	{"manage", manage},
 	{"ping", ping},
 };
 

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/redundancy.h"
 #include "control/runtime.h"
 #include "export/fuse/links.h"
 #include "export/fuse/serving.h"
@@ -116,7 +117,7 @@ static int make_engine(struct serving *serving, struct fault *fault)
 	serving->assembled = (struct assembled){
 		.name = serving->name,
 		.assembly = start->assembly,
-		.members = start->members,
+		.members = reactor_members(serving->reactor),
 		.readonly = start->options->readonly,
 		.requests_max = REQUESTS_MAX,
 	};
@@ -124,11 +125,54 @@ static int make_engine(struct serving *serving, struct fault *fault)
 		&serving->assembled, reactor_world(serving->reactor), &serving->engine, fault);
 }
 
+static void on_reactor_of(void *owner, void (*function)(void *argument), void *argument)
+{
+	on_reactor(owner, function, argument);
+}
+
+/*
+ * Candidates that take no part (stale, failed) must not be kept from being added again. Their locks
+ * are our parent's as well, and go with the last of us.
+ */
+static void close_idle_members(struct serving *serving)
+{
+	const struct export_start *start = serving->start;
+	const struct md_assembly *assembly = start->assembly;
+
+	for (unsigned i = 0; i < start->member_count; i++) {
+		bool is_used = false;
+
+		for (unsigned d = 0; d < assembly->device_count; d++)
+			is_used |= assembly->devices[d].candidate == i;
+		if (is_used)
+			continue;
+		reactor_member_remove(serving->reactor, i);
+		member_close(start->members[i]);
+	}
+}
+
+static void set_up_management(struct serving *serving)
+{
+	serving->manage = (struct manage){
+		.name = serving->name,
+		.engine = serving->engine,
+		.reactor = serving->reactor,
+		.assembly = serving->start->assembly,
+		.persistent = serving->start->options->persistent,
+		.on_engine = on_reactor_of,
+		.owner = serving,
+	};
+	if (engine_device_max(serving->engine) > 0)
+		close_idle_members(serving);
+}
+
 static int make_world(struct serving *serving, struct fault *fault)
 {
 	const struct reactor_options options = {
 		.members = serving->start->members,
 		.member_count = serving->start->member_count,
+		.member_max = redundancy_member_max(
+			serving->start->assembly, serving->start->member_count),
 		.io_max = MEMBER_IOS_MAX,
 		.sync = serving->start->options->sync_io,
 		.ring = serving->start->options->ring_io,
@@ -140,6 +184,7 @@ static int make_world(struct serving *serving, struct fault *fault)
 		r = make_engine(serving, fault);
 	if (r < 0)
 		return r;
+	set_up_management(serving);
 	serving->readahead_bytes = serving->start->options->readahead_bytes;
 	stripe = engine_stripe_bytes(serving->engine);
 	if (serving->readahead_bytes == UINT64_MAX && stripe > 0)
@@ -227,12 +272,13 @@ static int set_up(struct serving *serving, struct fault *fault)
  * The kernel frees a ring some time after its process has ended, and the ring holds the members'
  * files. The lock of a file can be given back now, so that whoever saw us end finds it free.
  */
-static void release_members(const struct export_start *start)
+static void release_members(const struct reactor *reactor)
 {
-	for (unsigned i = 0; i < start->member_count; i++)
-		if (!start->members[i]->is_block)
-			(void)flock(
-				start->members[i]->fd, LOCK_UN); /* goes with us at the latest */
+	struct member *const *members = reactor_members(reactor);
+
+	for (unsigned i = 0; i < reactor_member_max(reactor); i++)
+		if (members[i] != NULL && !members[i]->is_block)
+			(void)flock(members[i]->fd, LOCK_UN); /* goes with us at the latest */
 }
 
 static void tear_down(struct serving *serving)
@@ -245,6 +291,9 @@ static void tear_down(struct serving *serving)
 		close(serving->signals.fd);
 	if (serving->engine != NULL)
 		engine_free(serving->engine);
+	/* If the start failed our parent still has the members, and may go on. */
+	if (serving->leave && serving->start_result == 0)
+		release_members(serving->reactor);
 	if (serving->reactor != NULL)
 		reactor_free(serving->reactor);
 }
@@ -290,8 +339,6 @@ static int fuse_run(const struct export_start *start, struct fault *fault)
 		abort();
 	(void)pthread_join(serving.worker, NULL); /* our own thread */
 	tear_down(&serving);
-	if (serving.start_result == 0) /* else our parent still has them, and may go on */
-		release_members(start);
 	return serving.start_result;
 }
 

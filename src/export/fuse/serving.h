@@ -18,6 +18,7 @@
 
 #include "control/assembled.h"
 #include "control/export.h"
+#include "control/manage.h"
 #include "control/server.h"
 #include "engine/engine.h"
 #include "export/fuse/block.h"
@@ -44,6 +45,7 @@ struct serving {
 	char path[PATH_MAX]; /* of the FUSE file */
 	struct reactor *reactor;
 	struct assembled assembled;
+	struct manage manage;
 	struct engine *engine;
 	struct array_file *file;
 	struct control_server *server;
