@@ -629,7 +629,7 @@ static void test_same_seed_same_run(void **state)
 static void test_refusals(void **state)
 {
 	struct engine_slot slots[2] = {{0, 4096, 1 << 20}, {1, 4096, 1 << 20}};
-	struct engine_config config = {.level = 5,
+	struct engine_config config = {.level = -4, /* multipath */
 		.chunk_bytes = 4096,
 		.slot_count = 2,
 		.slots = slots,
@@ -647,7 +647,7 @@ static void test_refusals(void **state)
 	assert_int_equal(engine_new(&config, NULL, &engine, &fault), -ERANGE);
 	assert_null(engine);
 	assert_string_equal(engine_level_name(0), "raid0");
-	assert_null(engine_level_name(5));
+	assert_null(engine_level_name(-4));
 }
 
 int main(void)

@@ -162,9 +162,14 @@ const struct engine_level *engine_level_find(int level);
 
 /* spread.c: levels whose bytes each live in exactly one place. */
 void spread_start(struct work *work);
-/* start.c: zeroed, cache-line aligned memory that lives as long as the engine and is counted;
- * free() it in engine_level.free. */
+/* start.c: zeroed, cache-line aligned memory that lives as long as the engine and is counted. */
 void *engine_take(struct engine *engine, size_t count, size_t size);
+/*
+ * The same for buffers, with any content: not touched before it is used, so that who never needs it
+ * does not have it; in huge pages where the system gives them unasked.
+ */
+#define ENGINE_BUFFER_ALIGN (2u << 20)
+void *engine_take_buffers(struct engine *engine, size_t bytes);
 /* flush.c: every level flushes alike. */
 void flush_start(struct work *work);
 

@@ -8,6 +8,9 @@ static const struct engine_level *const levels[] = {
 	&engine_level_linear,
 	&engine_level_raid0,
 	&engine_level_raid1,
+	&engine_level_raid4,
+	&engine_level_raid5,
+	&engine_level_raid6,
 	&engine_level_raid10,
 };
 

@@ -12,6 +12,7 @@
 /* Stands before each piece of memory, and keeps its alignment. */
 struct taken {
 	struct taken *next;
+	void *buffers; /* given back with it */
 } __attribute__((aligned(ENGINE_ALIGN)));
 
 void *engine_take(struct engine *engine, size_t count, size_t size)
@@ -26,6 +27,19 @@ void *engine_take(struct engine *engine, size_t count, size_t size)
 	engine->taken = taken;
 	engine->memory_bytes += bytes;
 	return taken + 1;
+}
+
+void *engine_take_buffers(struct engine *engine, size_t bytes)
+{
+	struct taken *holder = engine_take(engine, 0, 0);
+
+	if (holder == NULL)
+		return NULL;
+	bytes = round_up(bytes, ENGINE_BUFFER_ALIGN);
+	holder[-1].buffers = aligned_alloc(ENGINE_BUFFER_ALIGN, bytes);
+	if (holder[-1].buffers != NULL)
+		engine->memory_bytes += bytes;
+	return holder[-1].buffers;
 }
 
 static int make_geometry(
@@ -175,6 +189,7 @@ void engine_free(struct engine *engine)
 	geometry_free(engine->geometry);
 	for (struct taken *taken = engine->taken; taken != NULL; taken = next) {
 		next = taken->next;
+		free(taken->buffers);
 		free(taken);
 	}
 	free(engine);
