@@ -134,7 +134,7 @@ static int give(struct scan *scan, const struct option_row *row, const char *val
 	struct cli_options *options = scan->options;
 	bool *used = &options->used[row - option_rows];
 
-	if (*used && row->value != NULL && row->kind != OPTION_IGNORED &&
+	if (*used && value != NULL && row->kind != OPTION_IGNORED &&
 		strcmp(row->name, "scan-in") != 0)
 		return fault_set(scan->fault, -EINVAL,
 			"--%s may be given only once; the second value is '%s'", row->name, value);
@@ -168,7 +168,8 @@ static int scan_long(struct scan *scan, const char *text)
 	}
 	if (row->value == NULL && value != NULL)
 		return fault_set(scan->fault, -EINVAL, "option '--%s' takes no value", row->name);
-	if (row->value != NULL && value == NULL && row->kind != OPTION_UNSUPPORTED) {
+	if (row->value != NULL && value == NULL && !row->optional &&
+		row->kind != OPTION_UNSUPPORTED) {
 		r = next_value(scan, row, &value);
 		if (r < 0)
 			return r;
@@ -198,6 +199,14 @@ static int scan_letters(struct scan *scan, const char *text)
 	return 0;
 }
 
+static void add_word(struct cli_options *options, char *word)
+{
+	options->word_flags[options->word_count] = (options->write_mostly ? CLI_WORD_WRITE_MOSTLY
+									  : 0) |
+						   (options->failfast ? CLI_WORD_FAILFAST : 0);
+	options->words[options->word_count++] = word;
+}
+
 static int scan_arguments(struct scan *scan)
 {
 	bool only_words = false;
@@ -206,9 +215,10 @@ static int scan_arguments(struct scan *scan)
 		char *arg = scan->argv[scan->at++];
 		int r = 0;
 
-		if (only_words || arg[0] != '-' || arg[1] == '\0')
-			scan->options->words[scan->options->word_count++] = arg;
-		else if (strcmp(arg, "--") == 0)
+		if (only_words || arg[0] != '-' || arg[1] == '\0') {
+			scan->options->word_verbs[scan->options->word_count] = scan->options->verb;
+			add_word(scan->options, arg);
+		} else if (strcmp(arg, "--") == 0)
 			only_words = true;
 		else if (arg[1] == '-')
 			r = scan_long(scan, arg + 2);
@@ -259,7 +269,24 @@ static void split_words(struct cli_options *options)
 	if (options->word_count > 0 && is_array_word(options->mode, options->words[0]))
 		options->array = options->words[first++];
 	options->members = options->words + first;
+	options->member_flags = options->word_flags + first;
 	options->member_count = options->word_count - first;
+}
+
+static const char *layouts_of(int level)
+{
+	switch (level) {
+	case 0:
+		return "use original or alternate";
+	case 5:
+	case 6:
+		return "use left-symmetric, left-asymmetric, right-symmetric, right-asymmetric, "
+		       "parity-first, parity-last or another name that the manual lists";
+	case 10:
+		return "use nK, fK or oK with K copies, for example n2";
+	default:
+		return "it has none: leave out --layout";
+	}
 }
 
 static int resolve_layout(struct cli_options *options, struct fault *fault)
@@ -270,10 +297,8 @@ static int resolve_layout(struct cli_options *options, struct fault *fault)
 	if (options->layout_text == NULL)
 		return 0;
 	if (md_layout_parse(level, options->layout_text, &layout) < 0)
-		return fault_set(fault, -EINVAL,
-			"layout '%s' is not understood for level %s; use original or alternate "
-			"with raid0, none with linear",
-			options->layout_text, md_level_name(level));
+		return fault_set(fault, -EINVAL, "layout '%s' is not understood for level %s; %s",
+			options->layout_text, md_level_name(level), layouts_of(level));
 	options->layout = layout;
 	if (options->mode == CLI_ASSEMBLE && options->update_layout == 0)
 		options->update_layout = layout;
@@ -286,9 +311,8 @@ static int unknown_word(const char *word, struct fault *fault)
 	unsigned i;
 
 	if (strchr(word, '/') != NULL)
-		return fault_set(fault, -EOPNOTSUPP,
-			"not yet supported: managing a running array (mdadm's --manage mode, '%s' "
-			"without a mode); nothing was done",
+		return fault_set(fault, -EINVAL,
+			"it is not said what to do with '%s'\n'strake --help' lists the commands",
 			word);
 	for (i = 0; i < verb_row_count; i++) {
 		if (verb_rows[i].mode != CLI_NONE)
@@ -342,9 +366,25 @@ static int check_name(const struct cli_options *options, struct fault *fault)
 		mode_name(options->mode));
 }
 
+/* mdadm's misc mode: these say by themselves what is to be done with the arrays named. */
+static enum cli_mode mode_of_options(const struct cli_options *options)
+{
+	if (options->mode != CLI_NONE)
+		return options->mode;
+	if (options->action != NULL)
+		return CLI_ACTION;
+	if (options->wait)
+		return CLI_WAIT;
+	if (options->readwrite)
+		return CLI_READWRITE;
+	return options->readonly ? CLI_READONLY : CLI_NONE;
+}
+
 static int finish(struct cli_options *options, struct fault *fault)
 {
 	int r;
+
+	options->mode = mode_of_options(options);
 
 	if (options->help || options->version_wanted || options->completion != NULL)
 		return 0;
@@ -374,6 +414,8 @@ static void set_defaults(struct cli_options *options)
 		.size_bytes = CLI_DEFAULT,
 		.readahead_bytes = CLI_DEFAULT,
 		.length_bytes = CLI_DEFAULT,
+		.speed_min_bytes = CLI_DEFAULT,
+		.speed_max_bytes = CLI_DEFAULT,
 	};
 }
 
@@ -392,6 +434,8 @@ static int take_verb(struct scan *scan)
 		return fault_set(scan->fault, -EOPNOTSUPP,
 			"not yet supported: %s; nothing was done", verb->name);
 	scan->options->mode = verb->mode;
+	if (verb->mode == CLI_MANAGE && strcmp(verb->name, "manage") != 0)
+		scan->options->verb = verb->name;
 	return 0;
 }
 
@@ -402,8 +446,11 @@ int cli_options_parse(int argc, char *const *argv, struct cli_options *ret, stru
 
 	set_defaults(ret);
 	ret->words = calloc((size_t)argc + 1, sizeof(*ret->words));
+	ret->word_flags = calloc((size_t)argc + 1, sizeof(*ret->word_flags));
 	ret->scan_in = calloc((size_t)argc + 1, sizeof(*ret->scan_in));
-	if (ret->words == NULL || ret->scan_in == NULL)
+	ret->word_verbs = calloc((size_t)argc + 1, sizeof(*ret->word_verbs));
+	if (ret->words == NULL || ret->word_flags == NULL || ret->scan_in == NULL ||
+		ret->word_verbs == NULL)
 		return fault_set(fault, -ENOMEM, "no memory for the command line");
 	r = take_verb(&scan);
 	if (r == 0)
@@ -416,5 +463,7 @@ int cli_options_parse(int argc, char *const *argv, struct cli_options *ret, stru
 void cli_options_free(struct cli_options *options)
 {
 	free(options->words);
+	free(options->word_flags);
 	free(options->scan_in);
+	free(options->word_verbs);
 }

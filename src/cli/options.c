@@ -12,6 +12,7 @@
 #include "cli/table.h"
 #include "cli/values.h"
 #include "geometry/geometry.h"
+#include "util/rounding.h"
 
 #define C CLI_BIT(CLI_CREATE)
 #define A CLI_BIT(CLI_ASSEMBLE)
@@ -23,6 +24,8 @@
 #define Q CLI_BIT(CLI_QUERY)
 #define T CLI_BIT(CLI_STATUS)
 #define K CLI_BIT(CLI_CAT)
+#define M CLI_BIT(CLI_MANAGE)
+#define W CLI_BIT(CLI_WAIT)
 #define ALL CLI_ALL
 #define AT(field) offsetof(struct cli_options, field)
 
@@ -47,7 +50,7 @@ static int apply_level(struct cli_options *options, const char *value, struct fa
 	(void)fault_set(fault, -EINVAL, "invalid raid level: '%s'", value);
 	if (nearest.best != NULL)
 		(void)fault_append(fault, "; did you mean '%s'?", nearest.best);
-	return fault_append(fault, "\nuse 0 (raid0, stripe) or linear: these run now");
+	return fault_append(fault, "\nuse linear, 0, 1, 4, 5, 6 or 10");
 }
 
 static int apply_metadata(struct cli_options *options, const char *value, struct fault *fault)
@@ -137,18 +140,63 @@ static int apply_spares(struct cli_options *options, const char *value, struct f
 
 	if (value_number(value, &count) < 0)
 		return bad_value("number of spare-devices", value, "a number", fault);
-	if (count == 0)
-		return 0;
-	return fault_set(fault, -EOPNOTSUPP,
-		"not yet supported: --spare-devices; RAID 0 and linear have no use for spares");
+	options->spare_devices = count;
+	return 0;
 }
 
 static int apply_bitmap(struct cli_options *options, const char *value, struct fault *fault)
 {
 	if (strcmp(value, "none") == 0)
-		return 0;
-	return fault_set(fault, -EOPNOTSUPP,
-		"not yet supported: --bitmap=%s; RAID 0 and linear have no bitmap", value);
+		options->bitmap = MD_PLAN_BITMAP_NONE;
+	else if (strcmp(value, "internal") == 0)
+		options->bitmap = MD_PLAN_BITMAP_INTERNAL;
+	else if (strcmp(value, "clustered") == 0 || strchr(value, '/') != NULL)
+		return fault_set(fault, -EOPNOTSUPP,
+			"not yet supported: --bitmap=%s; use internal or none", value);
+	else
+		return bad_value("bitmap", value, "internal or none", fault);
+	return 0;
+}
+
+/* mdadm counts it in KiB where no unit is said. */
+static int apply_bitmap_chunk(struct cli_options *options, const char *value, struct fault *fault)
+{
+	uint64_t bytes;
+
+	if (value_size(value, 1024, &bytes) < 0 || bytes < MD_SECTOR || !is_power_of_two(bytes))
+		return bad_value("bitmap chunk", value,
+			"a power of two, in KiB or with K, M, G, s (64M)", fault);
+	options->bitmap_chunk_bytes = bytes;
+	return 0;
+}
+
+static int apply_delay(struct cli_options *options, const char *value, struct fault *fault)
+{
+	uint64_t seconds;
+
+	if (value_number(value, &seconds) < 0 || seconds == 0 || seconds > UINT32_MAX)
+		return bad_value("delay", value, "a number of seconds from 1 on", fault);
+	options->daemon_sleep_seconds = (uint32_t)seconds;
+	return 0;
+}
+
+/* As in mdadm: 256 writes where no number is said. */
+static int apply_write_behind(struct cli_options *options, const char *value, struct fault *fault)
+{
+	uint64_t count = 256;
+
+	if (value != NULL && (value_number(value, &count) < 0 || count == 0 || count > UINT32_MAX))
+		return bad_value("number of writes for write-behind", value,
+			"a number from 1 to 16383", fault);
+	options->write_behind = (uint32_t)count;
+	return 0;
+}
+
+static int apply_consistency(struct cli_options *options, const char *value, struct fault *fault)
+{
+	if (md_consistency_parse(value, &options->consistency) < 0)
+		return bad_value("consistency policy", value, "resync, bitmap or none", fault);
+	return 0;
 }
 
 static int apply_scan_in(struct cli_options *options, const char *value, struct fault *fault)
@@ -177,6 +225,10 @@ static int apply_scan_in(struct cli_options *options, const char *value, struct 
 		.name = name_, .letter = letter_, .value = value_, .modes = modes_, \
 		.kind = OPTION_CALL, .apply = apply_, .help = help_                 \
 	}
+#define VERB(name_, letter_, help_)                                                              \
+	{                                                                                        \
+		.name = name_, .letter = letter_, .modes = M, .kind = OPTION_VERB, .help = help_ \
+	}
 #define IGNORED(name_, letter_, value_, modes_)                                              \
 	{                                                                                    \
 		.name = name_, .letter = letter_, .value = value_, .modes = modes_,          \
@@ -197,13 +249,33 @@ const struct option_row option_rows[] = {
 	MODE("stop", 'S', CLI_STOP, "Stop running arrays."),
 	MODE("query", 'Q', CLI_QUERY, "Say what a device has to do with arrays."),
 	MODE("zero-superblock", 0, CLI_ZERO, "Erase the superblocks of devices."),
+	MODE("manage", 0, CLI_MANAGE, "Change the members of a running array."),
 	MODE("misc", 0, CLI_NONE, "Accepted for mdadm's sake, without effect."),
 
+	VERB("fail", 'f', "The members that follow become faulty; or the word detached."),
+	VERB("set-faulty", 0, "The same as *--fail*."),
+	VERB("remove", 'r',
+		"The members that follow, faulty or spare, leave the array; or the words failed, "
+		"faulty, detached."),
+	VERB("add", 'a',
+		"The devices that follow join the array. One that was a member is taken back with "
+		"a copy of what it missed, if that is known."),
+	VERB("re-add", 0,
+		"The devices that follow, which were members, are taken back if only what they "
+		"missed has to be copied; or the word missing: all such devices that are found."),
+	VERB("add-spare", 0, "The devices that follow join the array as spares."),
+	VERB("replace", 0, "The members that follow are copied to spares and then become faulty."),
+	VERB("with", 0, "After *--replace*: the spares to take, in the same order."),
+
 	CALL("level", 'l', "LEVEL", C | B, apply_level,
-		"RAID level, by number or name: 0, raid0, stripe, linear. Others exist and are not "
-		"yet supported."),
+		"RAID level, by number or name: linear, 0 (raid0, stripe), 1 (raid1, mirror), 4, "
+		"5, "
+		"6, 10."),
 	VALUE(OPTION_COUNT, "raid-devices", 'n', "N", C | B, raid_devices,
-		"Number of members. If it is not given, the members are counted."),
+		"Number of members that are no spares. If it is not given, the members are "
+		"counted."),
+	CALL("spare-devices", 'x', "N", C, apply_spares,
+		"Number of spares among the named devices: the last ones."),
 	VALUE(OPTION_KIB, "chunk", 'c', "SIZE", C | B, chunk_bytes,
 		"Chunk size in KiB, or with a unit (64K, 1M). Default: 512K."),
 	VALUE(OPTION_KIB, "rounding", 0, "SIZE", C | B, chunk_bytes,
@@ -223,20 +295,61 @@ const struct option_row option_rows[] = {
 	CALL("size", 'z', "SIZE", C, apply_size,
 		"How much of each member to use, in KiB or with a unit, or max."),
 	VALUE(OPTION_TEXT, "layout", 'p', "LAYOUT", C | A | B, layout_text,
-		"RAID 0 of unequal members: original or alternate, how the later zones rotate."),
+		"RAID 5 and 6: how parity rotates (left-symmetric …). RAID 10: copies near (n2), "
+		"far "
+		"(f2) or offset (o2). RAID 0 of unequal members: original or alternate."),
 	VALUE(OPTION_TEXT, "parity", 0, "LAYOUT", C | B, layout_text, "The same as *--layout*."),
 	CALL("update", 'U', "WHAT", A, apply_update,
 		"layout-original or layout-alternate: the layout to assume for a RAID 0 of unequal "
 		"members that records none. The superblocks are not changed."),
 	FLAG("assume-clean", 0, C | B, assume_clean,
-		"Accepted; RAID 0 and linear have no redundancy to synchronise."),
+		"The members' redundancy is right already: no initial resync."),
+	CALL("bitmap", 'b', "WHERE", C | B | A, apply_bitmap,
+		"Write-intent bitmap: internal or none. Default: internal where members have more "
+		"than 100 GiB."),
+	CALL("bitmap-chunk", 0, "SIZE", C, apply_bitmap_chunk,
+		"How much of a member (RAID 10: of the array) a bit of the bitmap stands for, in "
+		"KiB "
+		"or with a unit. Default: 64M."),
+	CALL("delay", 'd', "SECONDS", C, apply_delay,
+		"Idle time after which bits of the bitmap are cleared. Default: 5."),
+	CALL("consistency-policy", 'k', "POLICY", C | B, apply_consistency,
+		"How the redundancy is made whole after a crash: resync or bitmap (none for levels "
+		"without)."),
+	FLAG("write-mostly", 0, C | B | M, write_mostly,
+		"RAID 1: devices named behind this are read only if the others cannot be."),
+	FLAG("failfast", 0, C | B | M, failfast, "Recorded for the devices named behind this."),
+	{.name = "write-behind",
+		.value = "N",
+		.modes = C,
+		.kind = OPTION_CALL,
+		.apply = apply_write_behind,
+		.optional = true,
+		.help = "Recorded: how many writes may lag on write-mostly members (256 if no "
+			"number is given). Needs a bitmap; here all writes wait for all members."},
 	FLAG("run", 'R', C | A | B, run,
-		"create: do not refuse or ask because of what is found on members."),
+		"create: do not refuse or ask because of what is found on members. assemble: start "
+		"although members that were there before are missing."),
 	FLAG("force", 'f', ALL, force,
-		"create: as *--run*. assemble: accept superblocks that look out of date where this "
-		"is safe."),
-	FLAG("readonly", 'o', C | A | B, readonly,
-		"Members are opened for reading only; every write to the array is refused."),
+		"create: as *--run*, and no member of RAID 4, 5, 6 is left to be rebuilt. "
+		"assemble: "
+		"take stale members back, and start a degraded array that was not stopped cleanly; "
+		"what is changed for that is told."),
+	FLAG("readonly", 'o', C | A | B | M | CLI_BIT(CLI_READONLY), readonly,
+		"create, assemble, build: members are opened for reading only; every write to the "
+		"array is refused. A running array: it takes no more writes."),
+	FLAG("readwrite", 'w', M | CLI_BIT(CLI_READWRITE), readwrite,
+		"A running array takes writes again."),
+	FLAG("wait", 'W', M | W | CLI_BIT(CLI_CHECK) | CLI_BIT(CLI_REPAIR), wait,
+		"Wait until resync, recovery, check or repair has ended."),
+	VALUE(OPTION_TEXT, "action", 0, "WHAT", CLI_BIT(CLI_ACTION), action,
+		"check, repair, resync, idle or frozen, as in md's sync_action."),
+	VALUE(OPTION_KIB, "min", 0, "SPEED", CLI_BIT(CLI_SPEED), speed_min_bytes,
+		"Speed per member that resync keeps up beside other I/O, in KiB per second or with "
+		"a unit."),
+	VALUE(OPTION_KIB, "max", 0, "SPEED", CLI_BIT(CLI_SPEED), speed_max_bytes,
+		"Speed per member that resync does not exceed, in KiB per second or with a unit."),
+	FLAG("yes", 0, CLI_BIT(CLI_REPAIR), yes, "Do not ask before something is rewritten."),
 	CALL("export", 0, "HOW", C | A | B, apply_export,
 		"How the array appears: auto, loop (block device), fuse (a file), nbd:PATH (Unix "
 		"socket), none (create: only write the superblocks, start nothing)."),
@@ -251,6 +364,8 @@ const struct option_row option_rows[] = {
 	FLAG("scan", 's', A | D | E | S | T, scan,
 		"assemble: find members, in the given paths or else in /proc/partitions, and start "
 		"every complete array. examine: all devices. detail, stop: all running arrays."),
+	FLAG("no-degraded", 0, A, no_degraded,
+		"Do not start an array that lacks members, also with *--scan*."),
 	FLAG("brief", 'b', D | E, brief, "One ARRAY line each."),
 	FLAG("export", 'Y', D | E, export_form, "KEY=value lines."),
 	FLAG("json", 0, D | E | Q | T, json, "JSON, as docs/json.md describes it."),
@@ -268,46 +383,23 @@ const struct option_row option_rows[] = {
 
 	IGNORED("auto", 'a', "WHAT", C | A | B),
 	IGNORED("config", 'c', "FILE", A | D | E | S),
-	IGNORED("no-degraded", 0, NULL, A),
-	IGNORED("consistency-policy", 'k', "POLICY", C | B),
 
-	CALL("spare-devices", 'x', "N", C, apply_spares, "Only 0 for now."),
-	CALL("bitmap", 'b', "WHERE", C | B | A, apply_bitmap, "Only none for now."),
-	LATER("bitmap-chunk", 0, "SIZE", ALL),
-	LATER("delay", 'd', "SECONDS", ALL),
 	LATER("write-journal", 0, "DEVICE", ALL),
 	LATER("backup-file", 0, "FILE", ALL),
 	LATER("super-minor", 'm', "N", ALL),
 	LATER("nodes", 0, "N", ALL),
 	LATER("home-cluster", 0, "NAME", ALL),
-	LATER("write-mostly", 0, NULL, ALL),
-	LATER("write-behind", 0, "N", ALL),
-	LATER("failfast", 0, NULL, ALL),
 	LATER("grow", 'G', NULL, ALL),
 	LATER("monitor", 'F', NULL, ALL),
 	LATER("follow", 0, NULL, ALL),
 	LATER("incremental", 'I', NULL, ALL),
-	LATER("manage", 0, NULL, ALL),
 	LATER("auto-detect", 0, NULL, ALL),
 	LATER("udev-rules", 0, NULL, ALL),
-	LATER("add", 0, NULL, ALL),
-	LATER("re-add", 0, NULL, ALL),
-	LATER("add-spare", 0, NULL, ALL),
 	LATER("add-journal", 0, NULL, ALL),
-	LATER("fail", 0, NULL, ALL),
-	LATER("set-faulty", 0, NULL, ALL),
-	LATER("remove", 'r', NULL, ALL),
-	LATER("replace", 0, NULL, ALL),
-	LATER("with", 0, "DEVICE", ALL),
-	LATER("examine-bitmap", 'X', NULL, ALL),
-	LATER("examine-badblocks", 0, NULL, ALL),
 	LATER("detail-platform", 0, NULL, ALL),
 	LATER("kill-subarray", 0, "N", ALL),
 	LATER("update-subarray", 0, "N", ALL),
-	LATER("readwrite", 'w', NULL, ALL),
-	LATER("wait", 'W', NULL, ALL),
 	LATER("wait-clean", 0, NULL, ALL),
-	LATER("action", 0, "WHAT", ALL),
 	LATER("array-size", 'Z', "SIZE", ALL),
 	LATER("continue", 0, NULL, ALL),
 	LATER("freeze-reshape", 0, NULL, ALL),
@@ -372,6 +464,11 @@ int option_apply(const struct option_row *row, const char *value, struct cli_opt
 		return row->apply(options, value, fault);
 	case OPTION_MODE:
 		return apply_mode(row, options, fault);
+	case OPTION_VERB:
+		options->verb = row->name;
+		if (options->mode == CLI_NONE)
+			options->mode = CLI_MANAGE;
+		return 0;
 	case OPTION_IGNORED:
 		return 0;
 	case OPTION_UNSUPPORTED:

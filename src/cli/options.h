@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "md/plan.h"
 #include "md/super.h"
 #include "util/fault.h"
 
@@ -28,8 +29,20 @@ enum cli_mode {
 	CLI_CAT,
 	CLI_PARTPROBE,
 	CLI_READAHEAD,
+	CLI_MANAGE,
+	CLI_READONLY,
+	CLI_READWRITE,
+	CLI_WAIT,
+	CLI_ACTION,
+	CLI_CHECK,
+	CLI_REPAIR,
+	CLI_SPEED,
 	CLI_MODES,
 };
+
+/* What mdadm's options say about the devices behind them. */
+#define CLI_WORD_WRITE_MOSTLY 0x1u
+#define CLI_WORD_FAILFAST 0x2u
 
 enum cli_export {
 	CLI_EXPORT_AUTO,
@@ -46,17 +59,23 @@ struct cli_options {
 	enum cli_mode mode;
 	char **words; /* what is no option, in order; the strings are argv's */
 	unsigned word_count;
-	char **scan_in; /* values of --scan-in */
+	uint8_t *word_flags; /* by word: CLI_WORD_… that were given before it */
+	/* manage: for each word what is to be done with it, "fail" and so on; NULL: not said. */
+	const char **word_verbs;
+	const char *verb; /* for words that follow */
+	char **scan_in;   /* values of --scan-in */
 	unsigned scan_in_count;
 	/* create, assemble, build: the first word, if it names an array, and the words behind it.
 	 */
 	const char *array;
 	char **members;
+	const uint8_t *member_flags; /* by member, as word_flags */
 	unsigned member_count;
 
 	const char *level_text;
 	int level;
 	uint64_t raid_devices; /* CLI_DEFAULT: count the members */
+	uint64_t spare_devices;
 	uint64_t chunk_bytes;
 	const char *layout_text;
 	uint64_t layout; /* md's number for the level */
@@ -70,6 +89,14 @@ struct cli_options {
 	uint64_t data_offset_bytes;
 	uint64_t size_bytes;
 	uint32_t update_layout; /* --update=layout-…: GEOMETRY_RAID0_… */
+	enum md_plan_bitmap bitmap;
+	uint64_t bitmap_chunk_bytes;   /* 0: not said */
+	uint32_t daemon_sleep_seconds; /* 0: not said */
+	uint32_t write_behind;         /* writes; 0: none */
+	enum md_consistency consistency;
+	bool write_mostly, failfast; /* for the words to come */
+	bool no_degraded;
+	bool bitmap_form, badblocks_form; /* of examine */
 	bool assume_clean, run, force, readonly, scan, verbose, quiet, brief, json, test;
 	enum cli_export export;
 	const char *nbd_path;
@@ -79,6 +106,9 @@ struct cli_options {
 	bool ring_io;
 	uint64_t offset_bytes, length_bytes;
 	bool help, version_wanted;
+	bool readwrite, wait, yes;
+	const char *action;
+	uint64_t speed_min_bytes, speed_max_bytes;
 	const char *completion;
 
 	bool used[CLI_ROWS_MAX]; /* by row of the table: was it given? */

@@ -16,6 +16,13 @@ int cli_zero(const struct cli_options *options);
 int cli_cat(const struct cli_options *options);
 int cli_partprobe(const struct cli_options *options);
 int cli_readahead(const struct cli_options *options);
+int cli_manage(const struct cli_options *options);
+int cli_readonly(const struct cli_options *options); /* readwrite too */
+int cli_wait(const struct cli_options *options);
+int cli_action(const struct cli_options *options);
+int cli_check(const struct cli_options *options);
+int cli_repair(const struct cli_options *options);
+int cli_speed(const struct cli_options *options);
 
 /* --homehost, or this host's name; NULL for none. */
 const char *cli_homehost(const struct cli_options *options);

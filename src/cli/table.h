@@ -19,6 +19,7 @@ enum option_kind {
 	OPTION_COUNT,       /* uint64_t, 1 … UINT32_MAX */
 	OPTION_CALL,        /* apply() */
 	OPTION_MODE,        /* chooses the mode at @mode */
+	OPTION_VERB,        /* what to do with the words that follow (manage) */
 	OPTION_IGNORED,     /* accepted, without effect */
 	OPTION_UNSUPPORTED, /* known to mdadm, not done yet */
 };
@@ -33,6 +34,7 @@ struct option_row {
 	enum cli_mode mode;
 	int (*apply)(struct cli_options *options, const char *value, struct fault *fault);
 	const char *help;
+	bool optional; /* its value is: only "--name=value" has one, else apply() gets NULL */
 };
 
 extern const struct option_row option_rows[];

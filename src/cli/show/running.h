@@ -2,8 +2,8 @@
 #ifndef STRAKE_CLI_SHOW_RUNNING_H
 #define STRAKE_CLI_SHOW_RUNNING_H
 
-/* Running arrays as their control sockets describe them (docs/json.md). Inside src/cli/show only.
- */
+/* Running arrays as their control sockets describe them (docs/json.md). For src/cli/show and
+ * for the commands that change them. */
 
 #include <jansson.h>
 #include <stdint.h>
