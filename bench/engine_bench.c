@@ -45,7 +45,9 @@ struct bench {
 	struct world *raw_world; /* of raw requests: ram as one member; files as they are */
 	struct reactor *reactor; /* NULL: ram */
 	struct engine *engine;   /* all of it */
-	bool use_engine;
+	struct engine *healthy;  /* or NULL: what it is compared with, instead of raw requests */
+	struct engine *subject;  /* measured now; NULL: raw requests */
+	bool raw_mix;
 	unsigned members;
 	uint64_t member_bytes, total_bytes, block_bytes, position, random_state, completed;
 	bool is_random, is_write, stopping;
@@ -90,11 +92,13 @@ static void issue(struct slot *slot)
 	struct bench *bench = slot->bench;
 	uint64_t offset = next_offset(bench);
 
-	if (bench->use_engine) {
+	if (bench->subject != NULL) {
 		slot->request.offset_bytes = offset;
-		engine_submit(bench->engine, &slot->request);
+		engine_submit(bench->subject, &slot->request);
 		return;
 	}
+	if (bench->raw_mix)
+		slot->io.op = slot->io.op == WORLD_READ ? WORLD_WRITE : WORLD_READ;
 	if (bench->reactor != NULL) {
 		slot->io.member = (unsigned)(offset / bench->member_bytes);
 		offset %= bench->member_bytes;
@@ -156,12 +160,12 @@ static void prepare_slot(struct bench *bench, struct slot *slot, char *buffer)
 
 static void run_once(struct bench *bench)
 {
-	if (bench->use_engine)
-		engine_kick(bench->engine);
+	if (bench->subject != NULL)
+		engine_kick(bench->subject);
 	else
 		world_kick(bench->raw_world);
 	if (bench->reactor == NULL)
-		ram_world_run(bench->use_engine ? bench->world : bench->raw_world);
+		ram_world_run(bench->subject != NULL ? bench->world : bench->raw_world);
 	else if (reactor_run(bench->reactor, true, UINT64_MAX) < 0)
 		fail("reactor", -1);
 }
@@ -176,12 +180,12 @@ static void run_for(struct bench *bench, double seconds)
 }
 
 /* One subject for @seconds after a warm-up of a fifth of it. */
-static struct figure measure(struct bench *bench, bool use_engine, double seconds)
+static struct figure measure(struct bench *bench, struct engine *subject, double seconds)
 {
 	double cpu, wall;
 	uint64_t completed;
 
-	bench->use_engine = use_engine;
+	bench->subject = subject;
 	bench->stopping = false;
 	bench->inflight = bench->depth;
 	for (unsigned i = 0; i < bench->depth; i++)
@@ -213,14 +217,24 @@ static double median(double *values, unsigned count)
 	return values[count / 2];
 }
 
+static unsigned from_environment(const char *name, unsigned fallback)
+{
+	const char *text = getenv(name);
+
+	return text != NULL ? (unsigned)strtoul(text, NULL, 10) : fallback;
+}
+
 static void report(struct bench *bench, unsigned rounds, double seconds)
 {
 	double raw_ns[ROUNDS_MAX], engine_ns[ROUNDS_MAX], ratio[ROUNDS_MAX], wall[ROUNDS_MAX];
-	double raw_spread;
+	double raw_spread, raw_ios = from_environment("RAW_IOS", 1);
 
 	for (unsigned i = 0; i < rounds; i++) {
-		struct figure raw = measure(bench, false, seconds);
-		struct figure engine = measure(bench, true, seconds);
+		struct figure raw = measure(bench, bench->healthy, seconds);
+		struct figure engine = measure(bench, bench->engine, seconds);
+
+		raw.ns_per_op *= raw_ios;
+		raw.ops_per_second /= raw_ios;
 
 		raw_ns[i] = raw.ns_per_op;
 		engine_ns[i] = engine.ns_per_op;
@@ -236,13 +250,6 @@ static void report(struct bench *bench, unsigned rounds, double seconds)
 		ratio[rounds / 2], ratio[0], ratio[rounds - 1], median(wall, rounds),
 		raw_ns[rounds / 2], median(engine_ns, rounds), raw_spread, rounds,
 		engine_memory(bench->engine));
-}
-
-static unsigned from_environment(const char *name, unsigned fallback)
-{
-	const char *text = getenv(name);
-
-	return text != NULL ? (unsigned)strtoul(text, NULL, 10) : fallback;
 }
 
 static void open_files(struct bench *bench, char **paths, unsigned count, unsigned depth)
@@ -263,22 +270,47 @@ static void open_files(struct bench *bench, char **paths, unsigned count, unsign
 	bench->members = count;
 }
 
-static void start_engine(struct bench *bench, unsigned depth)
+/* Devices for the levels with redundancy: one per slot that is not missing. */
+static unsigned list_devices(
+	const struct bench *bench, unsigned missing, struct engine_device *devices)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < bench->members; i++)
+		if (i >= 32 || (missing >> i & 1) == 0)
+			devices[count++] = (struct engine_device){.member = i,
+				.slot = i,
+				.in_sync = true,
+				.data_bytes = bench->member_bytes};
+	return count;
+}
+
+static struct engine *start_engine(struct bench *bench, unsigned missing)
 {
 	struct engine_slot *slots = calloc(bench->members, sizeof(*slots));
-	struct engine_config config = {.level = 0,
-		.layout = 1,
+	struct engine_device *devices = calloc(bench->members, sizeof(*devices));
+	struct engine_redundancy redundancy = {.component_bytes = bench->member_bytes,
+		.resync_bytes = UINT64_MAX,
+		.devices = devices,
+		.device_count = list_devices(bench, missing, devices),
+		.device_max = bench->members};
+	struct engine_config config = {.level = (int)from_environment("LEVEL", 0),
+		.layout = from_environment("LEVEL", 0) == 0 ? 1 : 2,
 		.chunk_bytes = from_environment("CHUNK_KIB", 64) * 1024,
 		.slot_count = bench->members,
 		.slots = slots,
-		.requests_max = depth};
+		.redundancy = &redundancy,
+		.requests_max = bench->depth};
+	struct engine *engine = NULL;
 	struct fault fault = {0};
 
 	for (unsigned i = 0; i < bench->members; i++)
 		slots[i] = (struct engine_slot){.member = i, .data_bytes = bench->member_bytes};
-	if (engine_new(&config, bench->world, &bench->engine, &fault) < 0)
+	if (engine_new(&config, bench->world, &engine, &fault) < 0)
 		fail(fault.text, fault.error);
 	free(slots);
+	free(devices);
+	return engine;
 }
 
 static void prepare_slots(struct bench *bench)
@@ -329,8 +361,11 @@ int main(int argc, char **argv)
 		open_ram(&bench);
 	else
 		open_files(&bench, argv + 7, (unsigned)argc - 7, bench.depth);
-	bench.total_bytes = bench.member_bytes * bench.members;
-	start_engine(&bench, bench.depth);
+	bench.engine = start_engine(&bench, from_environment("MISSING", 0));
+	if (from_environment("HEALTHY", 0) != 0)
+		bench.healthy = start_engine(&bench, 0);
+	bench.raw_mix = from_environment("RAW_MIX", 0) != 0;
+	bench.total_bytes = engine_array_bytes(bench.engine);
 	prepare_slots(&bench);
 	report(&bench, rounds, strtod(argv[5], NULL));
 	return 0;

@@ -49,11 +49,34 @@ static void free_world(struct world *world)
 	free(ram);
 }
 
+/* Nothing here ever waits: what engines would do later, in the background, they never do. */
+static void ignore_timer(struct world *world, struct world_timer *timer)
+{
+	(void)world;
+	(void)timer;
+}
+
+static void never_expire(struct world *world, struct world_timer *timer, uint64_t due_ns)
+{
+	(void)world;
+	(void)timer;
+	(void)due_ns;
+}
+
+static uint64_t wall_seconds(struct world *world)
+{
+	(void)world;
+	return (uint64_t)time(NULL);
+}
+
 static const struct world_ops ram_ops = {
 	.name = "ram",
 	.submit = submit,
 	.kick = kick,
 	.now_ns = now_ns,
+	.wall_seconds = wall_seconds,
+	.timer_arm = never_expire,
+	.timer_cancel = ignore_timer,
 	.free = free_world,
 };
 
