@@ -223,6 +223,7 @@ static json_t *members_json(
 
 	for (unsigned i = 0; i < facts->assembly->slot_count; i++)
 		if (facts->assembly->slots[i].candidate >= 0 &&
+			facts->members[facts->assembly->slots[i].candidate] != NULL &&
 			json_array_append_new(list, member_json(facts, counters, i)) < 0) {
 			json_decref(list);
 			return NULL;
