@@ -11,8 +11,7 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
-
+#include "engine/badblocks.h"
 #include "util/rounding.h"
 
 #define IOS_MORE 32u             /* I/Os in a window beyond one for each device */
@@ -132,15 +131,24 @@ void mirror_window_ended(struct work *work)
 		end_request(work);
 }
 
-static void note_failed_read(struct mirror_work *own, const struct mirror_io *io)
+static void note_failed_read(struct mirror_work *own, uint64_t first, uint64_t end)
 {
 	if (own->failed_first >= own->failed_end) {
-		own->failed_first = io->array_first;
-		own->failed_end = io->array_end;
+		own->failed_first = first;
+		own->failed_end = end;
 	} else {
-		own->failed_first = min_u64(own->failed_first, io->array_first);
-		own->failed_end = max_u64(own->failed_end, io->array_end);
+		own->failed_first = min_u64(own->failed_first, first);
+		own->failed_end = max_u64(own->failed_end, end);
 	}
+}
+
+/* No device can serve all of the piece; of a read, parts may be found on several. */
+static void piece_unserved(struct work *work, uint64_t first, uint64_t end)
+{
+	if (is_read(work))
+		note_failed_read(mirror_work_of(work), first, end);
+	else
+		work_fail(work, first, end, -EIO);
 }
 
 static void judge(struct mirror_io *io, int result)
@@ -149,12 +157,22 @@ static void judge(struct mirror_io *io, int result)
 	struct engine *engine = work->engine;
 
 	if (is_read(work))
-		note_failed_read(mirror_work_of(work), io);
+		note_failed_read(mirror_work_of(work), io->array_first, io->array_end);
 	else if (io->io.op == WORLD_DISCARD && result == -EOPNOTSUPP)
 		work_fail(
 			work, io->array_first, io->array_end, result); /* no fault of the device */
 	else if (!device_fail(engine, io->device) || engine->redundant->failed)
 		work_fail(work, io->array_first, io->array_end, result);
+}
+
+static void forget_badblocks(const struct mirror_io *io)
+{
+	struct engine *engine = io->work->engine;
+	uint64_t length = io->member_end - io->member_first;
+
+	if (io->io.op != WORLD_DISCARD &&
+		badblocks_overlap(engine, io->device, io->member_first, length))
+		badblocks_remove(engine, io->device, io->member_first, length);
 }
 
 static void io_done(struct world_io *world_io, int result)
@@ -166,6 +184,8 @@ static void io_done(struct world_io *world_io, int result)
 	device_account(work->engine, io->device, world_io, result);
 	if (result < 0)
 		judge(io, result);
+	else if (!is_read(work))
+		forget_badblocks(io);
 	if (--work->pending > 0)
 		return;
 	if (own->failed_first < own->failed_end)
@@ -270,7 +290,7 @@ static bool place_piece(struct work *work, uint64_t length, struct iovec iov, un
 		*cuts + count > ENGINE_IOV_MAX)
 		return false;
 	if (count == 0)
-		work_fail(work, work->next_offset, work->next_offset + length, -EIO);
+		piece_unserved(work, work->next_offset, work->next_offset + length);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned io = join(work, mirror->devices[i],
 			mirror->places[mirror->copies[i]].member_offset, length, work->next_offset);
@@ -375,7 +395,7 @@ static void open_run(struct work *work, uint64_t run)
 	count = destinations(work, mirror->places, first, length, mirror->devices, mirror->copies);
 	work->next_offset += length;
 	if (count == 0)
-		work_fail(work, first, first + length, -EIO);
+		piece_unserved(work, first, first + length);
 	for (unsigned i = 0; i < count; i++) {
 		struct mirror_io *io = open_io(work, mirror->devices[i],
 			mirror->places[mirror->copies[i]].member_offset, first);
@@ -412,6 +432,10 @@ static bool start_window(struct work *work)
 		work->pending++;
 	for (unsigned i = 0; i < own->io_count; i++)
 		submit_io(&own->ios[i]);
+	if (own->io_count == 0 && own->failed_first < own->failed_end) {
+		mirror_repair(own);
+		return true;
+	}
 	return own->io_count > 0;
 }
 

@@ -2,6 +2,7 @@
 /* Which copy is read, and what happens to a read whose copy failed. */
 #include <string.h>
 
+#include "engine/badblocks.h"
 #include "engine/mirror.h"
 #include "util/rounding.h"
 
@@ -9,7 +10,12 @@
 static unsigned reader(
 	const struct engine *engine, const struct geometry_piece *place, uint64_t length)
 {
-	return slot_reader(engine, place->slot, place->member_offset + length);
+	unsigned device = slot_reader(engine, place->slot, place->member_offset + length);
+
+	if (device != ENGINE_NONE &&
+		badblocks_overlap(engine, device, place->member_offset, length))
+		return ENGINE_NONE;
+	return device;
 }
 
 /*

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/badblocks.h"
 #include "engine/mirror.h"
 #include "util/rounding.h"
 
@@ -77,12 +78,20 @@ static void copy_to_client(struct mirror_step *step, const uint8_t *from)
 	}
 }
 
+/* What @io's device holds of the step is not the array's, and cannot be made so. */
+static int mark_bad(struct mirror_step *step, unsigned copy, unsigned device)
+{
+	return badblocks_add(
+		step->engine, device, step->places[copy].member_offset, step_bytes(step));
+}
+
 /* No copy of this sector can be read. */
 static void sector_lost(struct mirror_step *step)
 {
 	if (step->purpose == MIRROR_ANSWER)
 		work_fail(step->work, step->lock.first_bytes, step->lock.end_bytes, -EIO);
-	else
+	else if (step->purpose != MIRROR_REBUILD ||
+		 mark_bad(step, step->target_copy, step->target) < 0)
 		step->result = -EIO;
 	step_over(step);
 }
@@ -107,7 +116,7 @@ static void verify_done(struct world_io *world_io, int result)
 	if (result == 0 && memcmp(again, buffer_of(step, step->good), step_bytes(step)) == 0)
 		step->engine->devices[io->device].corrected_reads += (uint32_t)(step_bytes(step) /
 										SECTOR_BYTES);
-	else
+	else if (mark_bad(step, io->copy, io->device) < 0)
 		(void)device_fail(step->engine, io->device);
 	write_copies(step);
 	world_kick(step->engine->world);
@@ -117,11 +126,14 @@ static void write_done(struct world_io *world_io, int result)
 {
 	struct mirror_step_io *io = world_io->owner;
 	struct mirror_step *step = io->step;
+	uint64_t at = step->places[io->copy].member_offset;
 
 	device_account(step->engine, io->device, world_io, result);
 	step->pending--;
 	if (result < 0 && !device_fail(step->engine, io->device))
 		step->result = result;
+	if (result == 0 && badblocks_overlap(step->engine, io->device, at, step_bytes(step)))
+		badblocks_remove(step->engine, io->device, at, step_bytes(step));
 	if (result == 0 && io->verify)
 		submit(io, WORLD_READ, buffer_of(step, step->copies), verify_done);
 	else
@@ -282,6 +294,22 @@ static void read_done(struct world_io *world_io, int result)
 	world_kick(step->engine->world);
 }
 
+static void arm(struct mirror_step *step, void (*expired)(struct world_timer *timer))
+{
+	struct world *world = step->engine->world;
+
+	step->timer.expired = expired;
+	step->timer.owner = step;
+	world->ops->timer_arm(world, &step->timer, world_now_ns(world));
+}
+
+/* All devices that have a copy are gone, or say that they have it no more. */
+static void nothing_read(struct world_timer *timer)
+{
+	judge(timer->owner);
+	world_kick(((struct mirror_step *)timer->owner)->engine->world);
+}
+
 static void read_all(struct mirror_step *step)
 {
 	step->pending = 0;
@@ -297,12 +325,17 @@ static void read_all(struct mirror_step *step)
 			continue;
 		if (step->read_one && step->pending > 0)
 			continue;
+		if (badblocks_overlap(
+			    step->engine, device, place->member_offset, step_bytes(step))) {
+			step->read[copy] = MIRROR_READ_BADLY;
+			continue;
+		}
 		io->copy = copy;
 		io->device = device;
 		submit(io, WORLD_READ, buffer_of(step, copy), read_done);
 	}
 	if (step->pending == 0)
-		sector_lost(step);
+		arm(step, nothing_read); /* not from here: many such steps would fill the stack */
 }
 
 static void locked(struct range_lock *lock)
@@ -360,10 +393,7 @@ static void walk_on(struct mirror_step *step)
 	uint64_t first, length;
 
 	if (!next_range(step, &first, &length)) {
-		step->timer.expired = walk_ended;
-		step->timer.owner = step;
-		step->engine->world->ops->timer_arm(
-			step->engine->world, &step->timer, world_now_ns(step->engine->world));
+		arm(step, walk_ended);
 		return;
 	}
 	length = min_u64(length, limit);
