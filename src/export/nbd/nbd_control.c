@@ -31,6 +31,18 @@ static json_t *answer_error(int error, const char *text, const char *name)
 	return detail_error(fault);
 }
 
+struct taking {
+	struct nbd_array *array;
+	struct detail_counters *counters;
+};
+
+static void take_counters(void *argument)
+{
+	const struct taking *taking = argument;
+
+	detail_take(taking->array->engine, taking->array->assembly->slot_count, taking->counters);
+}
+
 static json_t *answer_detail(struct nbd_control *control)
 {
 	struct nbd_array *array = control->array;
@@ -48,13 +60,12 @@ static json_t *answer_detail(struct nbd_control *control)
 		.member_count = array->member_count,
 		.reactor_memory_bytes = reactor_memory(array->reactor),
 	};
+	struct taking taking = {array, counters};
 	json_t *reply;
 
 	if (counters == NULL)
 		return NULL;
-	shared_engine_lock(array->shared);
-	detail_take(array->engine, array->assembly->slot_count, counters);
-	shared_engine_unlock(array->shared);
+	shared_engine_call(array->shared, take_counters, &taking);
 	reply = detail_make(&facts, counters);
 	if (reply != NULL && array->was_broken)
 		(void)json_object_set_new(reply, "state", json_string("broken"));

@@ -337,15 +337,20 @@ static const char *const op_names[] = {
 	[ENGINE_ZERO] = "zero",
 };
 
+static void ask_broken(void *argument)
+{
+	bool *broken = argument;
+
+	*broken = engine_is_broken(array.engine);
+}
+
 /* What the engine knows of lost writes must outlive it. Failing requests may take their time. */
 static void note_broken(void)
 {
 	static atomic_bool noted;
 	bool broken;
 
-	shared_engine_lock(array.shared);
-	broken = engine_is_broken(array.engine);
-	shared_engine_unlock(array.shared);
+	shared_engine_call(array.shared, ask_broken, &broken);
 	if (array.supervised && broken && !atomic_exchange(&noted, true))
 		(void)!write(array.io_fd, "", 1); /* fails only if the supervisor is gone */
 }

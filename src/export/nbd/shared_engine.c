@@ -25,6 +25,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "export/nbd/owned_engine.h"
+
 /* A thread's request, on that thread's stack. */
 struct waiter {
 	struct shared_engine *shared;
@@ -46,6 +48,7 @@ struct ender {
 };
 
 struct shared_engine {
+	struct owned_engine *owned; /* if not NULL nothing else here is used */
 	pthread_mutex_t mutex;
 	struct engine *engine;
 	struct reactor *reactor;
@@ -227,6 +230,8 @@ int shared_engine_do(struct shared_engine *shared, struct engine_request *reques
 {
 	struct waiter waiter = {.shared = shared};
 
+	if (shared->owned != NULL)
+		return owned_engine_do(shared->owned, request);
 	sem_init(&waiter.wake, 0, 0);
 	if (pthread_getspecific(shared->key) == NULL)
 		(void)pthread_setspecific(shared->key, shared);
@@ -244,10 +249,11 @@ int shared_engine_new(struct engine *engine, struct reactor *reactor, struct sha
 
 	if (shared == NULL)
 		return -ENOMEM;
-	r = pthread_key_create(&shared->key, wait_for_older);
-	if (r != 0) {
+	r = engine_device_max(engine) > 0 ? owned_engine_new(engine, reactor, &shared->owned)
+					  : -pthread_key_create(&shared->key, wait_for_older);
+	if (r < 0) {
 		free(shared);
-		return -r;
+		return r;
 	}
 	pthread_mutex_init(&shared->mutex, NULL);
 	pthread_cond_init(&shared->ender_may_go, NULL);
@@ -262,18 +268,23 @@ void shared_engine_free(struct shared_engine *shared)
 	if (shared == NULL)
 		return;
 	assert(shared->inflight == 0);
-	pthread_key_delete(shared->key);
+	if (shared->owned != NULL)
+		owned_engine_free(shared->owned);
+	else
+		pthread_key_delete(shared->key);
 	pthread_cond_destroy(&shared->ender_may_go);
 	pthread_mutex_destroy(&shared->mutex);
 	free(shared);
 }
 
-void shared_engine_lock(struct shared_engine *shared)
+void shared_engine_call(
+	struct shared_engine *shared, void (*function)(void *argument), void *argument)
 {
+	if (shared->owned != NULL) {
+		owned_engine_call(shared->owned, function, argument);
+		return;
+	}
 	pthread_mutex_lock(&shared->mutex);
-}
-
-void shared_engine_unlock(struct shared_engine *shared)
-{
-	pthread_mutex_unlock(&shared->mutex);
+	function(argument);
+	unlock_and_wake(shared);
 }

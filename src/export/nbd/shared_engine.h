@@ -12,6 +12,8 @@
  * others sleep until the leader has delivered theirs. A leader whose own request is done wakes one
  * of the sleepers to lead and leaves. So one thread alone, or requests that the members answer at
  * once, pay for no hand-over at all, and no thread exists only to serve others.
+ *
+ * Arrays with redundancy are shared in another way, by a thread of their own: owned_engine.h.
  */
 
 #include "engine/engine.h"
@@ -21,9 +23,8 @@ struct shared_engine;
 
 /*
  * Share @engine, which was made in the world of @reactor. Both stay the caller's, who must not
- * touch them until shared_engine_free() but between shared_engine_lock() and
- * shared_engine_unlock().
- * -ENOMEM, -EAGAIN if the system has no more thread keys.
+ * touch them until shared_engine_free() but in shared_engine_call().
+ * -ENOMEM, -EAGAIN if the system has no more thread keys or threads.
  */
 int shared_engine_new(struct engine *engine, struct reactor *reactor, struct shared_engine **ret);
 
@@ -36,8 +37,11 @@ void shared_engine_free(struct shared_engine *shared);
  */
 int shared_engine_do(struct shared_engine *shared, struct engine_request *request);
 
-/* For looking at counters while requests run: keep it short, nothing moves meanwhile. */
-void shared_engine_lock(struct shared_engine *shared);
-void shared_engine_unlock(struct shared_engine *shared);
+/*
+ * Run @function where engine and reactor may be touched, and return after it. Keep it short,
+ * nothing moves meanwhile.
+ */
+void shared_engine_call(
+	struct shared_engine *shared, void (*function)(void *argument), void *argument);
 
 #endif

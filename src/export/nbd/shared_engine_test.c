@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #define MEMBERS 3u
-#define MEMBER_BYTES (8u << 20)
+#define MEMBER_BYTES (16u << 20)
 #define CHUNK_BYTES (64u << 10)
 #define THREADS 16u
 #define AREA_BYTES (1u << 20) /* of the array, for each thread alone */
@@ -59,6 +59,7 @@ static void make_members(struct bed *bed)
 struct limits {
 	bool sync_io;
 	unsigned requests_max, io_max;
+	int level; /* 0, or 1: then one thread has the engine */
 };
 
 static void make_engine(struct bed *bed, struct limits limits)
@@ -68,17 +69,30 @@ static void make_engine(struct bed *bed, struct limits limits)
 		.io_max = limits.io_max,
 		.sync = limits.sync_io};
 	struct engine_slot slots[MEMBERS];
-	struct engine_config config = {.level = 0,
+	struct engine_device devices[MEMBERS];
+	struct engine_redundancy redundancy = {.component_bytes = MEMBER_BYTES,
+		.resync_bytes = UINT64_MAX,
+		.devices = devices,
+		.device_count = MEMBERS,
+		.device_max = MEMBERS};
+	struct engine_config config = {.level = limits.level,
 		.layout = GEOMETRY_RAID0_ORIGINAL,
 		.chunk_bytes = CHUNK_BYTES,
 		.slot_count = MEMBERS,
 		.slots = slots,
-		.requests_max = limits.requests_max};
+		.requests_max = limits.requests_max,
+		.redundancy = limits.level == 0 ? NULL : &redundancy};
 	struct fault fault = {0};
 	unsigned i;
 
-	for (i = 0; i < MEMBERS; i++)
+	for (i = 0; i < MEMBERS; i++) {
 		slots[i] = (struct engine_slot){.member = i, .data_bytes = MEMBER_BYTES};
+		devices[i] = (struct engine_device){.member = i,
+			.slot = i,
+			.in_sync = true,
+			.data_bytes = MEMBER_BYTES,
+			.logical_block_bytes = 512};
+	}
 	assert_int_equal(reactor_new(&options, &bed->reactor, &fault), 0);
 	if (limits.sync_io)
 		assert_string_equal(reactor_kind(bed->reactor), "sync");
@@ -207,40 +221,109 @@ static void run_workers(struct bed *bed, void *(*function)(void *))
 		assert_int_equal(workers[i].wrong, 0);
 }
 
-static void many_threads(bool sync_io)
+struct counted {
+	const struct bed *bed;
+	uint64_t writes, reads, inflight;
+};
+
+static void count(void *argument)
+{
+	struct counted *counted = argument;
+	const struct engine_counters *counters = engine_counters(counted->bed->engine);
+
+	counted->writes = counters->requests[ENGINE_WRITE];
+	counted->reads = counters->requests[ENGINE_READ];
+	counted->inflight = engine_inflight(counted->bed->engine);
+}
+
+static void many_threads(bool sync_io, int level)
 {
 	struct bed bed;
+	struct counted counted = {.bed = &bed};
 
 	/* Few at once, so that threads submit for each other. */
-	bed_init(&bed, (struct limits){sync_io, 8, 4});
+	bed_init(&bed, (struct limits){sync_io, 8, 4, level});
 	run_workers(&bed, work);
-	shared_engine_lock(bed.shared);
-	assert_int_equal(engine_counters(bed.engine)->requests[ENGINE_WRITE], THREADS * ROUNDS);
-	assert_int_equal(engine_counters(bed.engine)->requests[ENGINE_READ], THREADS * ROUNDS);
-	shared_engine_unlock(bed.shared);
+	shared_engine_call(bed.shared, count, &counted);
+	assert_int_equal(counted.writes, THREADS * ROUNDS);
+	assert_int_equal(counted.reads, THREADS * ROUNDS);
 	bed_fini(&bed);
 }
 
 static void test_many_threads_uring(void **state)
 {
-	many_threads(false);
+	many_threads(false, 0);
 }
 
 static void test_many_threads_sync(void **state)
 {
-	many_threads(true);
+	many_threads(true, 0);
+}
+
+static void test_one_owner_uring(void **state)
+{
+	many_threads(false, 1);
+}
+
+static void test_one_owner_sync(void **state)
+{
+	many_threads(true, 1);
+}
+
+struct errand_time {
+	struct bed *bed;
+	struct world_timer timer;
+	bool expired;
+};
+
+static void expired(struct world_timer *timer)
+{
+	struct errand_time *time = timer->owner;
+
+	time->expired = true;
+}
+
+static void arm(void *argument)
+{
+	struct errand_time *time = argument;
+	struct world *world = reactor_world(time->bed->reactor);
+
+	time->timer = (struct world_timer){.expired = expired, .owner = time};
+	world->ops->timer_arm(world, &time->timer, world_now_ns(world) + 1000000);
+}
+
+static void look(void *argument)
+{
+	struct errand_time *time = argument, *copy = time + 1;
+
+	copy->expired = time->expired;
+}
+
+/* Timers of the engine expire although no client asks anything. */
+static void test_owner_works_alone(void **state)
+{
+	static const struct timespec pause = {.tv_nsec = 100000000};
+	struct bed bed;
+	struct errand_time time[2] = {{.bed = &bed}};
+
+	bed_init(&bed, (struct limits){false, 8, 4, 1});
+	shared_engine_call(bed.shared, arm, time);
+	nanosleep(&pause, NULL);
+	shared_engine_call(bed.shared, look, time);
+	assert_true(time[1].expired);
+	bed_fini(&bed);
 }
 
 /* Until @started reads have been submitted and @done of them are done. */
 static void wait_for_reads(struct bed *bed, unsigned started, unsigned done)
 {
+	struct counted counted = {.bed = bed};
 	uint64_t seen_started, seen_done;
 
 	do {
-		shared_engine_lock(bed->shared);
-		seen_done = engine_counters(bed->engine)->requests[ENGINE_READ];
-		seen_started = seen_done + engine_inflight(bed->engine);
-		shared_engine_unlock(bed->shared);
+		shared_engine_call(bed->shared, count, &counted);
+		seen_done = counted.reads;
+		seen_started = seen_done + counted.inflight;
 		sched_yield();
 	} while (seen_started != started || seen_done != done);
 }
@@ -261,7 +344,7 @@ static void test_thread_outlives_older_requests(void **state)
 	make_members(&bed);
 	file = bed.members[0]->fd;
 	bed.members[0]->fd = ends[0];
-	make_engine(&bed, (struct limits){false, 8, 8});
+	make_engine(&bed, (struct limits){false, 8, 8, 0});
 	pthread_create(&slow.thread, NULL, read_first, &slow);
 	wait_for_reads(&bed, 1, 0);
 	pthread_create(&quick.thread, NULL, read_second, &quick);
@@ -284,7 +367,7 @@ static void test_error_reaches_its_owner(void **state)
 	unsigned char *buffer = aligned_alloc(BLOCK_BYTES, BLOCK_BYTES);
 	struct bed bed;
 
-	bed_init(&bed, (struct limits){false, 8, 4});
+	bed_init(&bed, (struct limits){false, 8, 4, 0});
 	assert_int_equal(
 		transfer(&bed, ENGINE_READ, 0, MEMBERS * MEMBER_BYTES, buffer, BLOCK_BYTES),
 		-ERANGE);
@@ -299,6 +382,9 @@ int main(void)
 		cmocka_unit_test(test_many_threads_uring),
 		cmocka_unit_test(test_many_threads_sync),
 		cmocka_unit_test(test_thread_outlives_older_requests),
+		cmocka_unit_test(test_one_owner_uring),
+		cmocka_unit_test(test_one_owner_sync),
+		cmocka_unit_test(test_owner_works_alone),
 		cmocka_unit_test(test_error_reaches_its_owner),
 	};
 
