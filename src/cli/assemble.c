@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * assemble: from members to a running array. Only reads.
+ * assemble: from members to a running array. Only reads, but with --force.
  *
  * Members are either named, or found: by UUID, by name, or (--scan) all there are, grouped by UUID.
  * Finding opens devices without taking them; the members of each array are then taken exclusively
@@ -98,10 +98,43 @@ static int choose_name(const char *given, const struct md_super *super, char ret
 	return r < 0 ? r : start_possible(ret, claim, fault);
 }
 
-static int assemble_paths(char *const *paths, unsigned count, const char *given,
+static int refuse_degraded(const struct md_assembly *assembly, struct fault *fault)
+{
+	return fault_set(fault, -ENODEV,
+		"%u of %u members are there, and --no-degraded was given; name the missing ones too, "
+		"or leave --no-degraded out",
+		assembly->slot_count - assembly->missing_count, assembly->slot_count);
+}
+
+/* The array may be started: what it takes for that, and what is not needed. */
+static int prepare(struct member_set *set, struct md_assembly *assembly,
 	const struct cli_options *options, struct fault *fault)
 {
-	struct md_assembly_options how = {options->force, options->update_layout};
+	int r = 0;
+
+	if (options->no_degraded && assembly->missing_count > 0)
+		return refuse_degraded(assembly, fault);
+	member_set_say_rejected(set, assembly);
+	if (!options->readonly)
+		r = member_set_force(set, assembly, fault);
+	if (r == 0)
+		member_set_drop_rejected(set, assembly);
+	return r;
+}
+
+/*
+ * Members that were found are all there are: as with mdadm, an array of them starts if it can at
+ * all. Of members that were named some may have been forgotten.
+ */
+static int assemble_paths(char *const *paths, unsigned count, const char *given, bool found,
+	const struct cli_options *options, struct fault *fault)
+{
+	struct md_assembly_options how = {
+		.force = options->force,
+		.raid0_layout = options->update_layout,
+		.run = options->run || found,
+		.readonly = options->readonly,
+	};
 	_cleanup_(member_set_close) struct member_set set = {NULL, NULL, 0};
 	_cleanup_(runtime_release) struct runtime_claim claim = {.fd = -1};
 	_cleanup_free_ struct md_assembly *assembly = NULL;
@@ -117,6 +150,8 @@ static int assemble_paths(char *const *paths, unsigned count, const char *given,
 		r = choose_name(given, &set.supers[0], name, &claim, fault);
 	if (r == 0)
 		r = member_set_assemble(&set, &how, &assembly, fault);
+	if (r == 0)
+		r = prepare(&set, assembly, options, fault);
 	if (r < 0)
 		return r;
 	start.assembly = assembly;
@@ -275,7 +310,8 @@ static int assemble_group(struct search *search, unsigned first)
 				md_uuid_format(one->uuid, text));
 		return 1;
 	}
-	r = assemble_paths(paths, count, search->options->array, search->options, search->fault);
+	r = assemble_paths(
+		paths, count, search->options->array, true, search->options, search->fault);
 	if (r < 0)
 		(void)fault_prefix(search->fault,
 			"array %s (%s): ", md_uuid_format(one->uuid, text),
@@ -351,7 +387,8 @@ static int assemble_named(const struct cli_options *options, struct fault *fault
 {
 	int r;
 
-	r = assemble_paths(options->members, options->member_count, options->array, options, fault);
+	r = assemble_paths(
+		options->members, options->member_count, options->array, false, options, fault);
 	if (r < 0)
 		(void)fault_prefix(fault, "assemble %s: ",
 			options->array != NULL ? options->array : options->members[0]);

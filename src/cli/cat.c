@@ -61,7 +61,12 @@ static void cat_fini(struct cat *cat)
 static int open_array(struct cat *cat)
 {
 	const struct cli_options *options = cat->options;
-	struct md_assembly_options how = {options->force, options->update_layout};
+	struct md_assembly_options how = {
+		.force = options->force,
+		.raid0_layout = options->update_layout,
+		.run = options->run,
+		.readonly = true,
+	};
 	int r;
 
 	r = member_set_open(&cat->set, options->words, options->word_count,
@@ -70,6 +75,8 @@ static int open_array(struct cat *cat)
 		r = member_set_read(&cat->set, cat->fault);
 	if (r == 0)
 		r = member_set_assemble(&cat->set, &how, &cat->assembly, cat->fault);
+	if (r == 0)
+		member_set_say_rejected(&cat->set, cat->assembly);
 	return r;
 }
 

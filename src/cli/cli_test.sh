@@ -55,7 +55,7 @@ expect 2 "unknown command 'simu'" simu
 check "nothing unsupported is suggested" sh -c '! grep -q "did you mean" err'
 expect 2 "option '--monitr'" create md0 --monitr
 check "nothing unsupported is suggested" sh -c '! grep -q "monitor" err'
-expect 1 'not yet supported' create md0 --level 5 a.img b.img
+expect 1 'not yet supported' create md0 --level multipath a.img b.img
 expect 1 'cannot open /dev/md0' /dev/md0 --fail a.img
 expect 2 'what to do with' manage md0 a.img
 

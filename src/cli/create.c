@@ -9,69 +9,84 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
+#include "cli/create.h"
 #include "cli/run.h"
 #include "cli/say.h"
-#include "cli/start.h"
 #include "engine/engine.h"
-#include "md/plan.h"
-#include "probe/probe.h"
 #include "util/cleanup.h"
-
-struct creation {
-	const struct cli_options *options;
-	char name[NAME_MAX];
-	struct member_set set; /* supers: the planned ones */
-	struct md_assembly *assembly;
-	struct md_super_blocks *old; /* what stood in the superblocks' places, by member */
-	unsigned findings;
-	struct runtime_claim claim;
-	bool destroy; /* consent to lose what was found */
-	struct fault *fault;
-};
 
 static void creation_fini(struct creation *creation)
 {
 	runtime_release(&creation->claim);
-	member_set_close(&creation->set);
-	free(creation->assembly);
+	for (unsigned i = 0; creation->old != NULL && i < creation->set.count; i++)
+		free(creation->old[i].bitmap);
 	free(creation->old);
+	member_set_close(&creation->set);
+	free(creation->member_of);
+	free(creation->devices);
+	free(creation->bitmap_area);
+	free(creation->assembly);
 	free(creation->fault);
+}
+
+bool creation_is_missing(const struct creation *creation, unsigned index)
+{
+	return strcmp(creation->options->members[index], "missing") == 0;
+}
+
+static unsigned count_missing(const struct creation *creation)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < creation->options->member_count; i++)
+		count += creation_is_missing(creation, i);
+	return count;
 }
 
 static int refuse_missing(const struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
-	unsigned i;
 
-	for (i = 0; i < options->member_count; i++) {
-		if (strcmp(options->members[i], "missing") == 0)
-			return fault_set(creation->fault, -EINVAL,
-				"create %s: 'missing' is impossible with level %s: it has no "
-				"redundancy, every member must be there",
-				creation->name, md_level_name(options->level));
-	}
+	if (count_missing(creation) == 0)
+		return 0;
+	if (options->level <= 0)
+		return fault_set(creation->fault, -EINVAL,
+			"create %s: 'missing' is impossible with level %s: it has no redundancy, "
+			"every member must be there",
+			creation->name, md_level_name(options->level));
+	if (count_missing(creation) == options->member_count)
+		return fault_set(creation->fault, -EINVAL,
+			"create %s: all members are 'missing': name at least one device",
+			creation->name);
 	return 0;
 }
 
 static int check_count(const struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
-	unsigned given = options->member_count;
-	uint64_t wanted = options->raid_devices == CLI_DEFAULT ? given : options->raid_devices;
+	uint64_t given = options->member_count, spares = options->spare_devices;
+	uint64_t wanted = options->raid_devices == CLI_DEFAULT ? given
+							       : options->raid_devices + spares;
+	char more[64] = "";
 
+	if (spares > 0)
+		(void)snprintf(more, sizeof(more), " and --spare-devices=%" PRIu64, spares);
 	if (given < wanted)
 		return fault_set(creation->fault, -EINVAL,
-			"create %s: you haven't given enough devices to create this array: %u "
-			"given, --raid-devices=%" PRIu64 " asked for",
-			creation->name, given, wanted);
+			"create %s: you haven't given enough devices to create this array: "
+			"%" PRIu64 " given, --raid-devices=%" PRIu64 "%s asked for",
+			creation->name, given, wanted - spares, more);
 	if (given > wanted)
 		return fault_set(creation->fault, -EINVAL,
-			"create %s: you have listed more devices (%u) than are in the array "
-			"(--raid-devices=%" PRIu64 ")",
-			creation->name, given, wanted);
+			"create %s: you have listed more devices (%" PRIu64 ") than are in the "
+			"array (--raid-devices=%" PRIu64 "%s)",
+			creation->name, given, wanted - spares, more);
+	if (spares >= given)
+		return fault_set(creation->fault, -EINVAL,
+			"create %s: --spare-devices=%" PRIu64 " of %" PRIu64
+			" devices leaves none for the array",
+			creation->name, spares, given);
 	if (given > GEOMETRY_SLOTS_MAX)
 		return fault_set(creation->fault, -EINVAL, "create %s: at most %u members",
 			creation->name, GEOMETRY_SLOTS_MAX);
@@ -110,10 +125,11 @@ static int check_request(struct creation *creation)
 	const struct cli_options *options = creation->options;
 	int r;
 
-	if (engine_level_name(options->level) == NULL)
+	/* What only writes superblocks is the plan's affair, and other programs run it. */
+	if (options->export != CLI_EXPORT_NONE && engine_level_name(options->level) == NULL)
 		return fault_set(creation->fault, -EOPNOTSUPP,
-			"not yet supported: creating level %s (%s); levels that run now: 0 and "
-			"linear; nothing was written",
+			"not yet supported: creating level %s (%s); use linear, 0, 1, 4, 5, 6 or "
+			"10; nothing was written",
 			options->level_text, md_level_name(options->level));
 	r = check_count(creation);
 	return r < 0 ? r : refuse_missing(creation);
@@ -129,106 +145,33 @@ static int check_start(struct creation *creation)
 	return 0;
 }
 
-static int random_bytes(void *buffer, size_t length, struct fault *fault)
-{
-	if (getrandom(buffer, length, 0) != (ssize_t)length)
-		return fault_set(fault, -EIO, "no random numbers for a UUID: %s", strerror(errno));
-	return 0;
-}
-
-static int fill_devices(const struct creation *creation, struct md_plan_device *devices)
-{
-	unsigned i;
-	int r;
-
-	for (i = 0; i < creation->set.count; i++) {
-		const struct member *member = creation->set.members[i];
-
-		devices[i] = (struct md_plan_device){
-			.path = member->path,
-			.sectors = member->size_bytes / MD_SECTOR,
-			.major = member->major,
-			.minor = member->minor,
-		};
-		r = random_bytes(devices[i].device_uuid, 16, creation->fault);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static uint64_t in_sectors(uint64_t bytes)
-{
-	return bytes == CLI_DEFAULT ? MD_PLAN_DEFAULT : bytes / MD_SECTOR;
-}
-
-static int fill_plan(const struct creation *creation, struct md_plan_options *plan)
+/* The devices that are there, and at which place of the command line each was. */
+static int open_listed(struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
-	const char *bare = start_bare_name(creation->name);
-	struct timespec now;
+	_cleanup_free_ char **paths = calloc(options->member_count, sizeof(*paths));
+	unsigned count = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	*plan = (struct md_plan_options){
-		.version = options->version,
-		.level = options->level,
-		.chunk_sectors = in_sectors(options->chunk_bytes),
-		.layout = options->layout,
-		.size_sectors = in_sectors(options->size_bytes),
-		.data_offset = in_sectors(options->data_offset_bytes),
-		.raid_disks = options->member_count,
-		.name = options->name != NULL ? options->name : bare,
-		.homehost = cli_homehost(options),
-		.md_minor = bare != creation->name ? (uint32_t)strtoul(bare, NULL, 10) : 127,
-		.assume_clean = options->assume_clean,
-		.layout_explicit = options->layout_text != NULL,
-		.uuid_given = options->uuid_given,
-		.now_seconds = (uint64_t)now.tv_sec,
-		/* md reads the high bits of the time as seconds too: 2106. mdadm writes none. */
-		.now_microseconds = 0,
-	};
-	memcpy(plan->set_uuid, options->uuid, 16);
-	return options->uuid_given ? 0 : random_bytes(plan->set_uuid, 16, creation->fault);
-}
-
-/* The planned superblocks, and whether they can be assembled again as an array that runs. */
-static int plan(struct creation *creation)
-{
-	struct md_assembly_options assembly_options = {.force = false};
-	_cleanup_free_ struct md_plan_device *devices = NULL;
-	struct member_set *set = &creation->set;
-	struct md_plan_options plan_options;
-	int r;
-
-	devices = calloc(set->count, sizeof(*devices));
-	set->supers = calloc(set->count, sizeof(*set->supers));
-	if (devices == NULL || set->supers == NULL)
-		return fault_set(creation->fault, -ENOMEM, "no memory for %u members", set->count);
-	r = fill_devices(creation, devices);
-	if (r == 0)
-		r = fill_plan(creation, &plan_options);
-	if (r == 0)
-		r = md_plan_create(
-			&plan_options, devices, set->count, set->supers, creation->fault);
-	if (r == 0)
-		r = member_set_assemble(
-			set, &assembly_options, &creation->assembly, creation->fault);
-	if (r < 0) {
-		(void)fault_prefix(creation->fault, "create %s: ", creation->name);
-		(void)fault_append(creation->fault, "; nothing was written");
+	creation->count = options->member_count;
+	creation->member_of = calloc(options->member_count, sizeof(*creation->member_of));
+	if (paths == NULL || creation->member_of == NULL)
+		return fault_set(
+			creation->fault, -ENOMEM, "no memory for %u members", creation->count);
+	for (unsigned i = 0; i < options->member_count; i++) {
+		creation->member_of[i] = CREATION_MISSING;
+		if (creation_is_missing(creation, i))
+			continue;
+		creation->member_of[i] = count;
+		paths[count++] = options->members[i];
 	}
-	return r;
+	return member_set_open(&creation->set, paths, count, MEMBER_EXCLUSIVE, creation->fault);
 }
 
 static int open_members(struct creation *creation)
 {
-	const struct cli_options *options = creation->options;
-	unsigned i;
-	int r;
+	int r = open_listed(creation);
 
-	r = member_set_open(&creation->set, options->members, options->member_count,
-		MEMBER_EXCLUSIVE, creation->fault);
-	for (i = 0; r == 0 && i < creation->set.count; i++) {
+	for (unsigned i = 0; r == 0 && i < creation->set.count; i++) {
 		if (creation->set.members[i]->size_bytes == 0)
 			r = fault_set(creation->fault, -EINVAL,
 				"create %s: %s is empty: a member needs room for a superblock and "
@@ -294,96 +237,6 @@ static int look(struct creation *creation)
 		creation->name);
 }
 
-static int remember(struct creation *creation)
-{
-	unsigned i;
-	int r = 0;
-
-	creation->old = calloc(creation->set.count, sizeof(*creation->old));
-	if (creation->old == NULL)
-		return fault_set(
-			creation->fault, -ENOMEM, "no memory for %u members", creation->set.count);
-	for (i = 0; r == 0 && i < creation->set.count; i++)
-		r = probe_read_blocks(creation->set.members[i], &creation->old[i], creation->fault);
-	return r;
-}
-
-/* Only what changed is written: a member that refuses writes was not changed either. */
-static int restore_block(const struct member *member, uint64_t offset_bytes, const uint8_t *old)
-{
-	uint8_t now[MD_SUPER_BYTES];
-	int r;
-
-	r = member_read(member, offset_bytes, now, sizeof(now));
-	if (r == 0 && memcmp(now, old, sizeof(now)) == 0)
-		return 0;
-	r = member_write(member, offset_bytes, old, MD_SUPER_BYTES);
-	return r < 0 ? r : member_sync(member);
-}
-
-static int restore_one(const struct member *member, const struct md_super_blocks *old)
-{
-	unsigned version;
-	int r = 0;
-
-	for (version = 0; r == 0 && version < MD_VERSIONS; version++) {
-		if (old->present[version])
-			r = restore_block(
-				member, old->sector[version] * MD_SECTOR, old->block[version]);
-	}
-	return r;
-}
-
-/* After a failed write: put back what stood there, on all members that were reached. */
-static void restore(struct creation *creation, unsigned count)
-{
-	unsigned i, failed = 0;
-	int r;
-
-	for (i = 0; i < count; i++) {
-		r = restore_one(creation->set.members[i], &creation->old[i]);
-		if (r < 0)
-			(void)fault_append(creation->fault,
-				"\n%s: what stood there could not be put back: %s",
-				creation->set.members[i]->path, strerror(-r));
-		failed += r < 0;
-	}
-	if (failed == 0)
-		(void)fault_append(creation->fault, "\nthe superblock areas of all members are as "
-						    "they were before; create it again "
-						    "when the cause is gone");
-}
-
-/* With consent, superblocks at other places go: assembly must not find two truths. */
-static int write_one(struct creation *creation, unsigned index)
-{
-	const struct member *member = creation->set.members[index];
-	int r = 0;
-
-	if (creation->findings > 0)
-		r = probe_zero_supers(member, creation->fault);
-	return r < 0 ? r : probe_write_super(member, &creation->set.supers[index], creation->fault);
-}
-
-static int write_all(struct creation *creation)
-{
-	unsigned i;
-	int r;
-
-	r = remember(creation);
-	if (r < 0)
-		return r;
-	for (i = 0; i < creation->set.count; i++) {
-		r = write_one(creation, i);
-		if (r < 0) {
-			(void)fault_prefix(creation->fault, "create %s: ", creation->name);
-			restore(creation, i + 1);
-			return r;
-		}
-	}
-	return 0;
-}
-
 static int finish(struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
@@ -405,6 +258,23 @@ static int finish(struct creation *creation)
 	return r;
 }
 
+/* What was decided for the user. */
+static void say_choices(const struct creation *creation)
+{
+	const struct md_assembly *assembly = creation->assembly;
+
+	if (!creation->options->metadata_given)
+		say("Defaulting to version 1.2 metadata");
+	if (creation->plan.blank)
+		say("the members read as zeros: their redundancy is right as it is, and no initial "
+		    "resync is needed");
+	else if (assembly->level > 0 && !assembly->clean)
+		say("the members hold data: a resync makes their redundancy right while the array "
+		    "is in use");
+	else if (assembly->device_count > assembly->in_sync_count + creation->plan.spare_disks)
+		say("the last member is built from the others while the array is in use");
+}
+
 static int create(struct creation *creation)
 {
 	const struct cli_options *options = creation->options;
@@ -416,14 +286,14 @@ static int create(struct creation *creation)
 	if (r == 0)
 		r = open_members(creation);
 	if (r == 0)
-		r = plan(creation);
+		r = creation_plan(creation);
 	if (r == 0)
 		r = look(creation);
 	if (r < 0)
 		return r;
-	if (!options->metadata_given && !options->quiet)
-		say("Defaulting to version 1.2 metadata");
-	r = write_all(creation);
+	if (!options->quiet)
+		say_choices(creation);
+	r = creation_write(creation);
 	return r < 0 ? r : finish(creation);
 }
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/engine.h"
+#include "cli/say.h"
 #include "geometry/geometry.h"
 #include "probe/probe.h"
 #include "util/cleanup.h"
@@ -160,23 +160,28 @@ int member_set_read(struct member_set *set, struct fault *fault)
 	return 0;
 }
 
+static void fill_candidates(const struct member_set *set, struct md_candidate *candidates)
+{
+	for (unsigned i = 0; i < set->count; i++)
+		candidates[i] = (struct md_candidate){
+			.path = set->members[i]->path,
+			.device_sectors = set->members[i]->size_bytes / MD_SECTOR,
+			.super = &set->supers[i],
+		};
+}
+
 int member_set_assemble(const struct member_set *set, const struct md_assembly_options *options,
 	struct md_assembly **ret, struct fault *fault)
 {
 	_cleanup_free_ struct md_candidate *candidates = NULL;
 	_cleanup_free_ struct md_assembly *assembly = NULL;
-	unsigned i;
 	int r;
 
 	candidates = calloc(set->count + 1, sizeof(*candidates));
 	assembly = calloc(1, sizeof(*assembly));
 	if (candidates == NULL || assembly == NULL)
 		return fault_set(fault, -ENOMEM, "no memory to assemble %u members", set->count);
-	for (i = 0; i < set->count; i++) {
-		candidates[i].path = set->members[i]->path;
-		candidates[i].device_sectors = set->members[i]->size_bytes / MD_SECTOR;
-		candidates[i].super = &set->supers[i];
-	}
+	fill_candidates(set, candidates);
 	r = md_assemble(candidates, set->count, options, assembly, fault);
 	if (r == 0)
 		r = assembly_check(assembly, fault);
@@ -184,6 +189,97 @@ int member_set_assemble(const struct member_set *set, const struct md_assembly_o
 		return r;
 	*ret = steal_ptr(assembly);
 	return 0;
+}
+
+void member_set_say_rejected(const struct member_set *set, const struct md_assembly *assembly)
+{
+	_cleanup_free_ struct md_candidate *candidates = calloc(set->count, sizeof(*candidates));
+	char text[MD_ASSEMBLY_LINE_MAX];
+
+	if (candidates == NULL)
+		return;
+	fill_candidates(set, candidates);
+	for (unsigned i = 0; i < assembly->rejected_count; i++)
+		say("%s", md_rejection_text(candidates, &assembly->rejected[i], text));
+}
+
+int member_set_force(
+	struct member_set *set, const struct md_assembly *assembly, struct fault *fault)
+{
+	_cleanup_free_ struct md_candidate *candidates = calloc(set->count, sizeof(*candidates));
+	char text[MD_ASSEMBLY_LINE_MAX];
+	int r = 0;
+
+	if (candidates == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for %u members", set->count);
+	fill_candidates(set, candidates);
+	for (unsigned i = 0; r == 0 && i < assembly->change_count; i++) {
+		const struct md_assembly_change *change = &assembly->changes[i];
+		const unsigned index = change->candidate;
+
+		say("%s", md_change_text(candidates, change, text));
+		md_change_apply(change, &set->supers[index]);
+		r = probe_write_super(set->members[index], &set->supers[index], fault);
+	}
+	if (r < 0)
+		(void)fault_append(fault,
+			"; what was said before is written, and the array was not started: repeat "
+			"it with --force when the cause is gone");
+	return r;
+}
+
+static bool is_rejected(const struct md_assembly *assembly, unsigned candidate)
+{
+	for (unsigned i = 0; i < assembly->rejected_count; i++)
+		if (assembly->rejected[i].candidate == candidate)
+			return candidate != assembly->freshest;
+	return false;
+}
+
+/* Where each went: @now by former candidate. */
+static void renumber(
+	const struct member_set *set, const unsigned *now, struct md_assembly *assembly)
+{
+	for (unsigned i = 0; i < assembly->slot_count; i++) {
+		struct md_assembly_slot *slot = &assembly->slots[i];
+
+		if (slot->candidate >= 0)
+			slot->candidate = (int)now[slot->candidate];
+		if (slot->replacement >= 0)
+			slot->replacement = (int)now[slot->replacement];
+	}
+	for (unsigned i = 0; i < assembly->device_count; i++) {
+		struct md_assembly_device *device = &assembly->devices[i];
+
+		device->candidate = now[device->candidate];
+		device->super = &set->supers[device->candidate];
+	}
+	assembly->freshest = now[assembly->freshest];
+	assembly->super = &set->supers[assembly->freshest];
+	assembly->rejected_count = 0;
+	assembly->change_count = 0;
+}
+
+void member_set_drop_rejected(struct member_set *set, struct md_assembly *assembly)
+{
+	_cleanup_free_ unsigned *now = calloc(set->count + 1, sizeof(*now));
+	unsigned count = 0;
+
+	if (now == NULL || assembly->rejected_count == 0)
+		return; /* held as long as the array runs: no harm but to who wants them */
+	for (unsigned i = 0; i < set->count; i++) {
+		if (is_rejected(assembly, i)) {
+			member_close(set->members[i]);
+			continue;
+		}
+		now[i] = count;
+		set->members[count] = set->members[i];
+		if (count != i)
+			set->supers[count] = set->supers[i];
+		count++;
+	}
+	set->count = count;
+	renumber(set, now, assembly);
 }
 
 int assembly_check(const struct md_assembly *assembly, struct fault *fault)
@@ -195,7 +291,7 @@ int assembly_check(const struct md_assembly *assembly, struct fault *fault)
 	unsigned i;
 	int r;
 
-	if (engine_level_is_redundant(assembly->level)) /* its geometry is checked by the engine */
+	if (assembly->level > 0) /* its geometry is checked by the engine */
 		return 0;
 	if (bytes == NULL)
 		return fault_set(fault, -ENOMEM, "no memory for %u slots", assembly->slot_count);

@@ -32,6 +32,22 @@ int member_set_read(struct member_set *set, struct fault *fault);
 int member_set_assemble(const struct member_set *set, const struct md_assembly_options *options,
 	struct md_assembly **ret, struct fault *fault);
 
+/*
+ * Close the members that the assembly has rejected: nobody holds them any more. The others get new
+ * numbers, in the set and in the assembly, whose rejected[] and changes[] are empty afterwards.
+ */
+void member_set_drop_rejected(struct member_set *set, struct md_assembly *assembly);
+
+/* Say on standard error, a line each, which members were rejected and why. */
+void member_set_say_rejected(const struct member_set *set, const struct md_assembly *assembly);
+
+/*
+ * Write what --force has changed, in the order that the assembly gives, and say it. @set's
+ * superblocks are changed too.
+ */
+int member_set_force(struct member_set *set, const struct md_assembly *assembly,
+	struct fault *fault);
+
 /* Does geometry take it? */
 int assembly_check(const struct md_assembly *assembly, struct fault *fault);
 

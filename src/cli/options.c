@@ -327,9 +327,9 @@ const struct option_row option_rows[] = {
 		.optional = true,
 		.help = "Recorded: how many writes may lag on write-mostly members (256 if no "
 			"number is given). Needs a bitmap; here all writes wait for all members."},
-	FLAG("run", 'R', C | A | B, run,
-		"create: do not refuse or ask because of what is found on members. assemble: start "
-		"although members that were there before are missing."),
+	FLAG("run", 'R', C | A | B | K, run,
+		"create: do not refuse or ask because of what is found on members. assemble, cat: "
+		"go on although members that were there before are missing."),
 	FLAG("force", 'f', ALL, force,
 		"create: as *--run*, and no member of RAID 4, 5, 6 is left to be rebuilt. "
 		"assemble: "

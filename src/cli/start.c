@@ -2,6 +2,7 @@
 #include "cli/start.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -56,16 +57,47 @@ const char *start_bare_name(const char *name)
 	return number[strspn(number, "0123456789")] == '\0' ? number : name;
 }
 
-/* @note: what the export has to say, for example why it is not the one people may expect. */
-static void say_started(const char *name, const char *node, const char *note)
-{
-	char link[PATH_MAX];
+#define PARTS_TEXT 128
 
-	runtime_link(name, link);
+/* " with 2 drives (out of 3), 1 rebuilding and 1 spare": mdadm's words where not all is as usual.
+ */
+static void describe_parts(const struct md_assembly *assembly, char ret[PARTS_TEXT])
+{
+	unsigned rebuilding = 0, spares = 0, good = assembly->in_sync_count;
+	size_t at;
+
+	for (unsigned i = 0; i < assembly->device_count; i++) {
+		const struct md_assembly_device *device = &assembly->devices[i];
+
+		spares += device->slot > MD_ROLE_SLOT_MAX;
+		rebuilding += device->slot <= MD_ROLE_SLOT_MAX && !device->in_sync;
+	}
+	ret[0] = '\0';
+	if (assembly->level <= 0 || (!assembly->degraded && rebuilding + spares == 0))
+		return;
+	at = (size_t)snprintf(ret, PARTS_TEXT, " with %u drive%s", good, good == 1 ? "" : "s");
+	if (assembly->degraded)
+		at += (size_t)snprintf(
+			ret + at, PARTS_TEXT - at, " (out of %u)", assembly->slot_count);
+	if (rebuilding > 0)
+		at += (size_t)snprintf(ret + at, PARTS_TEXT - at, "%s %u rebuilding",
+			spares > 0 ? "," : " and", rebuilding);
+	if (spares > 0)
+		(void)snprintf(ret + at, PARTS_TEXT - at, " and %u spare%s", spares,
+			spares == 1 ? "" : "s");
+}
+
+/* @note: what the export has to say, for example why it is not the one people may expect. */
+static void say_started(const struct start *start, const char *node, const char *note)
+{
+	char link[PATH_MAX], parts[PARTS_TEXT];
+
+	describe_parts(start->assembly, parts);
+	runtime_link(start->name, link);
 	if (strcmp(node, link) == 0)
-		say("array %s started.", node);
+		say("array %s started%s.", node, parts);
 	else
-		say("array %s started: use %s", name, node);
+		say("array %s started%s: use %s", start->name, parts, node);
 	if (note[0] != '\0')
 		say("%s", note);
 }
@@ -97,7 +129,7 @@ int start_array(const struct start *start, struct fault *fault)
 	if (r < 0)
 		return r;
 	if (!options->quiet)
-		say_started(start->name, node, fault->text);
+		say_started(start, node, fault->text);
 	return 0;
 }
 

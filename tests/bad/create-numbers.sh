@@ -29,7 +29,7 @@ refused "chunk negative" 2 'chunk' -- $r --chunk=-64 d0 d1
 refused "chunk of 1 KiB" "1 2" 'chunk' -- $r --chunk 1 d0 d1
 refused "chunk larger than a member" "1 2" 'chunk|small' 'd[01]' -- $r --chunk 32M d0 d1
 refused "chunk overflows" "1 2" 'chunk' -- $r --chunk 99999999999999999999 d0 d1
-refused "chunk no power of two where the level needs it" "1 2" 'power of (two|2)|not yet supported' -- \
+refused "chunk no power of two where the level needs it" "1 2" 'power of (two|2)' -- \
 	$c --level 5 --raid-devices 3 --chunk 12 d0 d1 d2
 refused "layout that does not exist" 2 'weird' -- $r --layout weird d0 d1
 refused "layout of another level" 2 'left-symmetric' -- $r --layout left-symmetric d0 d1
@@ -46,9 +46,39 @@ refused "name that cannot be a name" 2 'name|md0/x' -- \
 refused "uuid that is none" 2 'uuid|zzz' -- $r --uuid zzz d0 d1
 refused "size larger than the members" 1 'size|small' -- $r --size 1G d0 d1
 refused "data offset beyond the members" "1 2" 'offset|small' -- $r --data-offset 1G d0 d1
-for level in 1 4 5 6 10; do
+for level in multipath faulty; do
 	refused "level $level" 1 'not yet supported' -- $c --level $level --raid-devices 3 d0 d1 d2
 done
+
+three="--raid-devices 3 d0 d1 d2"
+refused "RAID 6 of three" 1 'at least 4' -- $c --level 6 $three
+refused "RAID 1 with a chunk" 1 'chunk' -- $c --level 1 --chunk 64 $three
+refused "RAID 1 with a layout" 2 'left-symmetric' -- $c --level 1 --layout left-symmetric $three
+refused "RAID 10 with more copies than members" 1 'at least 4' -- $c --level 10 --layout n4 $three
+refused "RAID 10 with one copy" 1 'layout' -- $c --level 10 --layout n1 $three
+refused "all members missing" 1 'missing' -- $c --level 1 --raid-devices 2 missing missing
+refused "RAID 5 with too much missing" 1 'not enough' -- \
+	$c --level 5 --raid-devices 3 d0 missing missing
+refused "a spare is missing" 1 'spare' -- $c --level 1 --raid-devices 2 --spare-devices 1 d0 d1 missing
+refused "only spares" 1 'spare' -- $c --level 1 --spare-devices 3 d0 d1 d2
+refused "spares are not given" 1 'enough' -- $c --level 1 --raid-devices 2 --spare-devices 2 d0 d1 d2
+refused "spare-devices is no number" 2 'spare' -- $c --level 1 --spare-devices=-1 d0 d1
+refused "spare for RAID 0" 1 'spare' -- $c --level 0 --spare-devices 1 d0 d1 d2
+refused "bitmap for RAID 0" 1 'bitmap' -- $r --bitmap=internal d0 d1
+refused "bitmap elsewhere" 1 'not yet supported' -- $c --level 1 --bitmap=/tmp/x d0 d1
+refused "bitmap of an unknown kind" 2 'bitmap' -- $c --level 1 --bitmap=inside d0 d1
+refused "bitmap chunk that is no power of two" 2 'bitmap chunk' -- \
+	$c --level 1 --bitmap=internal --bitmap-chunk=3K d0 d1
+refused "bitmap chunk too small for the room" 1 'bitmap' -- \
+	$c --level 1 --bitmap=internal --bitmap-chunk=512s --size 10M d0 d1 --data-offset=16s
+refused "bitmap and the policy that has none" 1 'contradict' -- \
+	$c --level 1 --bitmap=internal --consistency-policy=resync d0 d1
+refused "unknown policy" 2 'policy' -- $c --level 1 --consistency-policy=hope d0 d1
+refused "policy that does not run yet" 1 'not yet supported' -- \
+	$c --level 5 --consistency-policy=ppl $three
+refused "write-behind without a bitmap" 1 'bitmap' -- \
+	$c --level 1 --write-behind --bitmap=none d0 d1
+refused "write-behind at another level" 1 'raid1' -- $c --level 5 --write-behind=3 $three
 same "refused create"
 
 truncate -s 24M d1
