@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands of the control socket. They run on the control thread. */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "export/fuse/partitions.h"
 #include "export/fuse/serving.h"
@@ -110,7 +114,7 @@ static json_t *partprobe(struct serving *serving, json_t *request)
 }
 
 /* {"command":"readahead","bytes":N}; without "bytes" it only asks. */
-static json_t *readahead(struct serving *serving, json_t *request)
+static json_t *do_readahead(struct serving *serving, json_t *request)
 {
 	const json_t *bytes = json_object_get(request, "bytes");
 	json_t *reply;
@@ -137,9 +141,40 @@ static json_t *readahead(struct serving *serving, json_t *request)
 	return reply;
 }
 
+/*
+ * As md does: not while something of the block device is mounted for writing. What its users have
+ * written goes to the engine first. -EBUSY.
+ */
+static int set_block_readonly(const struct block *block, int readonly)
+{
+	_cleanup_close_ int fd = open(
+		block_loop(block)->node, O_CLOEXEC | (readonly ? O_RDONLY | O_EXCL : O_RDONLY));
+
+	if (fd < 0 || (readonly && fsync(fd) < 0) || ioctl(fd, BLKROSET, &readonly) < 0)
+		return -errno;
+	return 0;
+}
+
+static bool is_verb(json_t *request, const char *verb)
+{
+	const char *text = json_string_value(json_object_get(request, "verb"));
+
+	return text != NULL && strcmp(text, verb) == 0;
+}
+
 static json_t *manage(struct serving *serving, json_t *request)
 {
-	json_t *reply = manage_handle(&serving->manage, request);
+	bool has_block = serving->block != NULL && block_is_ours(serving->block) &&
+			 engine_device_max(serving->engine) > 0;
+	json_t *reply;
+
+	if (has_block && is_verb(request, "readonly") && set_block_readonly(serving->block, 1) < 0)
+		return refuse(-EBUSY, serving->name,
+			"its block device is in use: unmount what is mounted of it first");
+	reply = manage_handle(&serving->manage, request);
+	if (has_block && (is_verb(request, "readwrite") || is_verb(request, "readonly")) &&
+		json_is_true(json_object_get(reply, "ok")) == is_verb(request, "readwrite"))
+		(void)set_block_readonly(serving->block, 0); /* else writes fail as before */
 
 	return reply != NULL ? reply : refuse(-ENOMEM, serving->name, "out of memory");
 }
@@ -153,7 +188,7 @@ static const struct command commands[] = {
 	{"detail", detail},
 	{"stop", stop},
 	{"partprobe", partprobe},
-	{"readahead", readahead},
+	{"readahead", do_readahead},
 	{"manage", manage},
 	{"ping", ping},
 };

@@ -270,13 +270,20 @@ static void leave(void *argument)
 	serving->leave = true;
 }
 
-/* The file is gone: by our own hand, or by somebody's umount. */
+/* The file is gone: by our own hand, or by somebody's umount: then the array is closed here. */
 static void work_leave(struct serving *serving)
 {
+	struct fault fault = {0};
+
 	(void)pthread_mutex_lock(&serving->admin);
 	if (serving->block != NULL && block_free(serving->block, NULL) == 0)
 		serving->block =
 			NULL; /* cannot be there while the file is unmounted, but by force */
+	if (!serving->stopped && close_engine(serving, &fault) < 0)
+		syslog(LOG_DAEMON | LOG_ERR,
+			"strake: array %s: its file was unmounted; the last writes may not be on "
+			"the members: %s",
+			serving->name, fault.text);
 	serving->stopped = true;
 	(void)pthread_mutex_unlock(&serving->admin);
 	control_server_stop(serving->server);
