@@ -92,11 +92,11 @@ static void show(struct shown *shown, const struct managed *managed, const json_
 	format_progress(status, text, sizeof(text));
 	if (shown->terminal) {
 		(void)printf("\r\033[K%s: %s", managed->word, text);
-	} else if (strcmp(shown->action, action_of(status)) != 0 || tenth != shown->tenth) {
+	} else if (strcmp(shown->action, action_name(status)) != 0 || tenth != shown->tenth) {
 		(void)printf("%s: %s\n", managed->word, text);
 		shown->tenth = tenth;
 	}
-	(void)snprintf(shown->action, sizeof(shown->action), "%s", action_of(status));
+	(void)snprintf(shown->action, sizeof(shown->action), "%s", action_name(status));
 	(void)fflush(stdout);
 }
 
