@@ -255,6 +255,20 @@ static void paused(struct engine *engine)
 	engine->redundant->command_paused = true;
 }
 
+/* Reads go on while an array becomes read-only, and may never end. */
+static bool is_drained(const struct engine *engine, const struct engine_command *command)
+{
+	return command->verb == ENGINE_STOP ? engine->inflight == 0 : engine->inflight_writes == 0;
+}
+
+static void closed(struct record_waiter *waiter, int result)
+{
+	struct engine *engine = waiter->owner;
+
+	engine->redundant->command_closing = false;
+	finish(engine, result);
+}
+
 /* READONLY and STOP: no more writes, none in flight, no action, all said on the members. */
 static void do_close(struct engine *engine, struct engine_command *command)
 {
@@ -268,16 +282,16 @@ static void do_close(struct engine *engine, struct engine_command *command)
 		engine->readonly = true;
 		sync_pause(engine, paused);
 	}
-	if (!r->command_paused || engine->inflight > 0) {
+	if (!r->command_paused || !is_drained(engine, command)) {
 		wait_a_little(engine);
 		return;
 	}
-	r->command_closing = false;
 	if (r->was_readonly) {
+		r->command_closing = false;
 		finish(engine, 0);
 		return;
 	}
-	r->command_waiter.done = recorded;
+	r->command_waiter.done = closed;
 	r->command_waiter.owner = engine;
 	record_close(engine, &r->command_waiter);
 	world_kick(engine->world);

@@ -44,6 +44,7 @@ static void finish_later(struct engine *engine, struct engine_request *request, 
 static void deliver(struct engine *engine, struct engine_request *request)
 {
 	engine->inflight--;
+	engine->inflight_writes -= is_write(request->op);
 	engine->counters.requests[request->op]++;
 	if (request->result < 0)
 		engine->counters.errors++;
@@ -85,11 +86,15 @@ static int check_request(const struct engine *engine, const struct engine_reques
 	return 0;
 }
 
-/* Nothing to touch: an empty range, or a flush where nothing can have been written. */
+/*
+ * Nothing to touch: an empty range, or a flush where nothing can have been written. An array that
+ * is on its way to be read-only may have acknowledged writes in its members' caches.
+ */
 static bool is_empty(const struct engine *engine, const struct engine_request *request)
 {
 	if (request->op == ENGINE_FLUSH)
-		return engine->readonly;
+		return engine->readonly &&
+		       (engine->redundant == NULL || !engine->redundant->command_closing);
 	return request->length_bytes == 0;
 }
 
@@ -98,6 +103,7 @@ void engine_submit(struct engine *engine, struct engine_request *request)
 	int r = check_request(engine, request);
 
 	engine->inflight++;
+	engine->inflight_writes += is_write(request->op);
 	request->result = 0;
 	if (r < 0) {
 		request->fail_offset_bytes = request->offset_bytes;

@@ -98,7 +98,7 @@ struct engine {
 	bool delivering; /* deliver_finished() is on the stack */
 	unsigned slot_count;
 	unsigned device_max; /* of devices[]; slot_count without redundancy */
-	unsigned inflight;
+	unsigned inflight, inflight_writes;
 	uint64_t array_bytes;
 	uint32_t chunk_bytes;
 	uint32_t layout;
