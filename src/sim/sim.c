@@ -523,6 +523,11 @@ void sim_disk_poke(
 		abort();
 }
 
+uint64_t sim_disk_size(const struct sim *sim, unsigned disk)
+{
+	return sim_disk_bytes(sim->disks[disk]);
+}
+
 const struct sim_disk_counters *sim_disk_counters(struct sim *sim, unsigned disk)
 {
 	return sim_disk_stats(sim->disks[disk]);

@@ -92,6 +92,8 @@ void sim_disk_peek(
 void sim_disk_poke(
 	struct sim *sim, unsigned disk, uint64_t offset_bytes, const void *buffer, size_t length);
 
+uint64_t sim_disk_size(const struct sim *sim, unsigned disk);
+
 struct sim_disk_counters {
 	uint64_t reads, writes, flushes, discards, zeros;
 	uint64_t iovecs;            /* of reads and writes together */

@@ -35,11 +35,13 @@ LAYERS = {
     "md": ["util", "geometry"],
     "engine": ["util", "world", "geometry", "parity", "md"],
     "sim": ["util", "world"],
+    "simulate": ["util", "world", "geometry", "md", "engine", "sim"],
     "io": ["util", "world"],
     "probe": ["util", "io", "world", "md", "geometry"],
     "control": ["util", "io", "world", "md", "geometry", "engine", "probe"],
     "export": ["util", "io", "world", "md", "geometry", "engine", "probe", "control"],
-    "cli": ["util", "io", "world", "md", "geometry", "engine", "probe", "control", "export"],
+    "cli": ["util", "io", "world", "md", "geometry", "engine", "probe", "control", "export",
+            "simulate"],
 }
 
 PURE = ["geometry", "md", "parity", "engine"]
