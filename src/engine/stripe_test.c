@@ -52,6 +52,10 @@ static void test_ways_of_raid6(void **state)
 	rig_init(&rig, &raid6, 0, 0, 0, 2);
 	check_ios(&rig, 0, 256 * K, 0, 6);
 	check_ios(&rig, 4 * K, 4 * K, 3, 3);
+	/* As many reads either way: of what is overwritten then. Data 0 is on slot 1, P on 5. */
+	for (unsigned slot = 0; slot < 6; slot++)
+		assert_int_equal(sim_disk_counters(rig.sim, slot)->reads,
+			slot == 0 || slot == 1 || slot == 5);
 	check_ios(&rig, 0, 128 * K, 2, 4);
 	rig_fini(&rig);
 }
@@ -104,6 +108,29 @@ static void test_grouping(void **state)
 	assert_int_equal(rig_writes(&rig), 4);
 	for (unsigned i = 0; i < CALLS * 8; i++)
 		rig.ids[i] = 0;
+	rig_check_members(&rig);
+	free(buffer);
+	rig_fini(&rig);
+}
+
+/* Those far from each other are not: parity between them would be read and written for nothing. */
+static void test_no_gaps(void **state)
+{
+	static const uint64_t offsets[] = {0, 96 * K, 176 * K};
+	struct call calls[3];
+	uint8_t *buffer = calloc(3, 4 * K);
+	struct rig rig;
+
+	rig_init(&rig, &raid5, 0, 0, 0, 22);
+	for (unsigned i = 0; i < 3; i++)
+		rig_start(&rig, &calls[i], ENGINE_WRITE, offsets[i], 4 * K, buffer + i * 4 * K, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(rig_finish(&rig, &calls[i]), 0);
+		for (unsigned j = 0; j < 8; j++)
+			rig.ids[offsets[i] / SECTOR + j] = 0;
+	}
+	assert_int_equal(rig_reads(&rig), 6);
+	assert_int_equal(rig_writes(&rig), 6);
 	rig_check_members(&rig);
 	free(buffer);
 	rig_fini(&rig);
@@ -454,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_way_of_three),
 		cmocka_unit_test(test_inconsistent_reconstructs),
 		cmocka_unit_test(test_grouping),
+		cmocka_unit_test(test_no_gaps),
 		cmocka_unit_test(test_many_slots),
 		cmocka_unit_test(test_degraded_read_once),
 		cmocka_unit_test(test_bad_sector_is_healed),

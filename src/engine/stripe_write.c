@@ -97,7 +97,8 @@ static bool modify_is_cheaper(const struct costs *costs)
 {
 	if (costs->modify_ios != costs->reconstruct_ios)
 		return costs->modify_ios < costs->reconstruct_ios;
-	return costs->modify_bytes < costs->reconstruct_bytes;
+	/* As md. What is read is where the writes go: it is at hand there, in whatever cache. */
+	return costs->modify_bytes <= costs->reconstruct_bytes;
 }
 
 static enum plan choose(struct band *band, unsigned lost)
