@@ -223,8 +223,11 @@ void sync_status(const struct engine *engine, struct engine_status *ret)
 {
 	const struct sync *sync = engine->redundant->sync;
 
-	ret->action = sync->phase == SYNC_RESTS && sync->frozen ? ENGINE_ACTION_FROZEN
-								: sync->action;
+	ret->action = sync->action;
+	if (sync->phase == SYNC_RESTS && sync->frozen)
+		ret->action = ENGINE_ACTION_FROZEN;
+	else if (sync->phase == SYNC_RESTS && !sync->paused) /* asked for: md shows it at once */
+		ret->action = sync->request;
 	ret->position_bytes = ret->total_bytes = ret->speed_bytes_s = 0;
 	if (sync->phase != SYNC_RESTS) {
 		ret->position_bytes = sync->low_bytes;
