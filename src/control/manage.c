@@ -357,7 +357,7 @@ static json_t *do_status(const struct manage *manage, const struct manage_facts 
 	(void)request;
 	(void)fault;
 	return json_pack("{s:b, s:s, s:I, s:I, s:I, s:o, s:I, s:b, s:o, s:b, s:b, s:b, s:i, s:i,"
-			 " s:I, s:I, s:I, s:o}",
+			 " s:I, s:I, s:I, s:I, s:I, s:o}",
 		"ok", true, "action", action_names[s->action], "position_bytes",
 		(json_int_t)s->position_bytes, "total_bytes", (json_int_t)s->total_bytes,
 		"speed_bytes_s", (json_int_t)s->speed_bytes_s, "resync_bytes",
@@ -367,7 +367,9 @@ static json_t *do_status(const struct manage *manage, const struct manage_facts 
 		"active", s->active, "readonly", s->readonly, "failed", s->failed, "slots",
 		(int)s->slots, "in_sync", (int)s->in_sync, "events", (json_int_t)s->events,
 		"sync_speed_min", (json_int_t)s->sync_speed_min, "sync_speed_max",
-		(json_int_t)s->sync_speed_max, "devices", devices_json(manage, facts));
+		(json_int_t)s->sync_speed_max, "bitmap_bits", (json_int_t)s->bitmap_bits,
+		"bitmap_dirty", (json_int_t)s->bitmap_dirty, "devices",
+		devices_json(manage, facts));
 }
 
 static const struct {
