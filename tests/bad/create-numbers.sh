@@ -47,7 +47,7 @@ refused "uuid that is none" 2 'uuid|zzz' -- $r --uuid zzz d0 d1
 refused "size larger than the members" 1 'size|small' -- $r --size 1G d0 d1
 refused "data offset beyond the members" "1 2" 'offset|small' -- $r --data-offset 1G d0 d1
 for level in multipath faulty; do
-	refused "level $level" 1 'not yet supported' -- $c --level $level --raid-devices 3 d0 d1 d2
+	refused "level $level" 1 'cannot be created' -- $c --level $level --raid-devices 3 d0 d1 d2
 done
 
 three="--raid-devices 3 d0 d1 d2"
