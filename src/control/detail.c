@@ -8,8 +8,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/detail_internal.h"
 #include "geometry/geometry.h"
 #include "util/cleanup.h"
+#include "util/rounding.h"
+
+static void take_redundancy(const struct engine *engine, struct detail_counters *ret)
+{
+	ret->device_count = 0;
+	ret->redundant = engine_status(engine, &ret->status);
+	if (!ret->redundant)
+		return;
+	memcpy(ret->mismatches, ret->status.mismatches,
+		ret->status.mismatch_count * sizeof(*ret->mismatches));
+	ret->status.mismatches = ret->mismatches;
+	ret->device_count = (unsigned)min_u64(engine_device_max(engine), DETAIL_DEVICES_MAX);
+	for (unsigned i = 0; i < ret->device_count; i++)
+		engine_device_status(engine, i, &ret->devices[i]);
+}
 
 void detail_take(const struct engine *engine, unsigned slot_count, struct detail_counters *ret)
 {
@@ -21,6 +37,7 @@ void detail_take(const struct engine *engine, unsigned slot_count, struct detail
 	ret->slot_count = slot_count;
 	for (unsigned i = 0; i < slot_count; i++)
 		ret->slots[i] = *engine_slot_counters(engine, i);
+	take_redundancy(engine, ret);
 }
 
 json_t *detail_string(const char *text)
@@ -56,7 +73,7 @@ static json_t *optional_size(uint64_t bytes)
 	return bytes != 0 ? json_integer((json_int_t)bytes) : json_null();
 }
 
-static int set_all(json_t *object, json_t *part)
+int detail_set_all(json_t *object, json_t *part)
 {
 	int r = part == NULL ? -1 : json_object_update(object, part);
 
@@ -87,13 +104,21 @@ static unsigned zone_count(const struct md_assembly *assembly)
 	return zones;
 }
 
+/* As md's array_state has it; what has failed beyond the redundancy tells "failed". */
+static const char *state_of(const struct detail_counters *counters)
+{
+	if (counters->redundant)
+		return counters->status.active ? "active" : "clean";
+	return counters->broken ? "broken" : "clean";
+}
+
 static json_t *identity(const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	return json_pack("{s:b, s:o, s:o, s:o, s:s, s:i, s:b, s:s, s:s}", "ok", true, "name",
 		detail_string(facts->name), "node", detail_string(facts->node), "device",
 		optional_text(facts->device), "export", facts->export, "pid", (int)getpid(),
-		"readonly", facts->readonly, "io", facts->io, "state",
-		counters->broken ? "broken" : "clean");
+		"readonly", counters->redundant ? counters->status.readonly : facts->readonly, "io",
+		facts->io, "state", state_of(counters));
 }
 
 static json_t *shape(const struct detail_facts *facts, const struct detail_counters *counters)
@@ -110,20 +135,23 @@ static json_t *shape(const struct detail_facts *facts, const struct detail_count
 		"chunk_bytes", (json_int_t)assembly->chunk_bytes, "stripe_bytes",
 		(json_int_t)counters->stripe_bytes, "array_bytes",
 		(json_int_t)counters->array_bytes, "component_bytes",
-		optional_size(super->size_sectors * MD_SECTOR));
+		optional_size(assembly->level > 0 ? assembly->component_bytes
+						  : super->size_sectors * MD_SECTOR));
 }
 
-/* A member without a slot takes part as a spare would: none runs yet, so all have one. */
+/* Levels without redundancy: every member has a slot, from start to end. */
 static json_t *census(const struct detail_facts *facts)
 {
 	unsigned slots = facts->assembly->slot_count;
 	unsigned active = slots - facts->assembly->missing_count;
 	unsigned total = facts->member_count;
 
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i}", "raid_devices", (int)slots,
-		"total_devices", (int)total, "active_devices", (int)active, "working_devices",
-		(int)total, "failed_devices", 0, "spare_devices",
-		(int)(total > active ? total - active : 0));
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:b, s:s, s:n, s:n, s:n}",
+		"raid_devices", (int)slots, "total_devices", (int)total, "active_devices",
+		(int)active, "working_devices", (int)total, "failed_devices", 0, "spare_devices",
+		(int)(total > active ? total - active : 0), "degraded_devices",
+		(int)(slots - active), "failed", false, "consistency_policy", "none", "bitmap",
+		"resync_offset_bytes", "sync");
 }
 
 /* md's times keep seconds in the low 40 bits. */
@@ -132,9 +160,10 @@ static json_int_t seconds(uint64_t md_time)
 	return (json_int_t)(md_time & ((1ull << 40) - 1));
 }
 
-static json_t *origin(const struct detail_facts *facts)
+static json_t *origin(const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	const struct md_super *super = facts->assembly->super;
+	const struct engine_status *status = &counters->status;
 	bool old = super->version == MD_VERSION_0_90;
 	char uuid[MD_UUID_TEXT];
 
@@ -145,8 +174,9 @@ static json_t *origin(const struct detail_facts *facts)
 		md_uuid_format(super->set_uuid, uuid), "array_name",
 		optional_text(old ? NULL : super->name), "preferred_minor",
 		old ? json_integer(super->v090.md_minor) : json_null(), "events",
-		(json_int_t)super->events, "creation_time", seconds(super->ctime), "update_time",
-		seconds(super->utime));
+		(json_int_t)(counters->redundant ? status->events : super->events), "creation_time",
+		seconds(super->ctime), "update_time",
+		counters->redundant ? (json_int_t)status->update_seconds : seconds(super->utime));
 }
 
 static json_t *service(const struct detail_facts *facts, const struct detail_counters *counters)
@@ -172,7 +202,7 @@ static int slot_number(const struct md_super *super, unsigned slot)
 
 /* Does no directory name it any more? Of a device this is the node, which goes when it is pulled.
  */
-static bool is_deleted(const struct member *member)
+bool detail_is_deleted(const struct member *member)
 {
 	struct stat st;
 
@@ -180,7 +210,7 @@ static bool is_deleted(const struct member *member)
 }
 
 /* Whoever asks stands in another directory than whoever named the member. */
-static const char *absolute_path(const struct member *member, char buffer[PATH_MAX])
+const char *detail_path(const struct member *member, char buffer[PATH_MAX])
 {
 	static const char deleted[] = " (deleted)"; /* what the kernel writes behind the path */
 	char link[32];
@@ -191,7 +221,7 @@ static const char *absolute_path(const struct member *member, char buffer[PATH_M
 	if (n <= 0)
 		return member->path;
 	buffer[n] = '\0';
-	if (is_deleted(member) && (size_t)n > strlen(deleted))
+	if (detail_is_deleted(member) && (size_t)n > strlen(deleted))
 		buffer[(size_t)n - strlen(deleted)] = '\0';
 	return buffer;
 }
@@ -206,9 +236,9 @@ static json_t *member_json(
 
 	return json_pack(
 		"{s:o, s:i, s:i, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}",
-		"path", detail_string(absolute_path(member, path)), "slot", (int)slot, "number",
+		"path", detail_string(detail_path(member, path)), "slot", (int)slot, "number",
 		slot_number(facts->assembly->super, slot), "state", "active sync", "deleted",
-		is_deleted(member), "major", (json_int_t)member->major, "minor",
+		detail_is_deleted(member), "major", (json_int_t)member->major, "minor",
 		(json_int_t)member->minor, "size_bytes", (json_int_t)member->size_bytes,
 		"data_offset_bytes", (json_int_t)place->data_offset_bytes, "data_bytes",
 		(json_int_t)place->data_bytes, "errors", (json_int_t)c->errors, "reads",
@@ -278,11 +308,15 @@ json_t *detail_make(const struct detail_facts *facts, const struct detail_counte
 {
 	json_t *object = json_object();
 
-	if (set_all(object, identity(facts, counters)) == 0 &&
-		set_all(object, shape(facts, counters)) == 0 &&
-		set_all(object, census(facts)) == 0 && set_all(object, origin(facts)) == 0 &&
-		set_all(object, service(facts, counters)) == 0 &&
-		json_object_set_new(object, "members", members_json(facts, counters)) == 0 &&
+	if (detail_set_all(object, identity(facts, counters)) == 0 &&
+		detail_set_all(object, shape(facts, counters)) == 0 &&
+		detail_set_all(object, counters->redundant ? detail_redundancy(facts, counters)
+							   : census(facts)) == 0 &&
+		detail_set_all(object, origin(facts, counters)) == 0 &&
+		detail_set_all(object, service(facts, counters)) == 0 &&
+		json_object_set_new(object, "members",
+			counters->redundant ? detail_devices(facts, counters)
+					    : members_json(facts, counters)) == 0 &&
 		json_object_set_new(object, "partitions", partitions_json(facts)) == 0 &&
 		json_object_set_new(object, "counters", counters_json(&counters->total)) == 0)
 		return object;

@@ -16,6 +16,9 @@
 #include "io/member.h"
 #include "md/assembly.h"
 
+/* Devices of an array with redundancy: slots, spares, and those that come while it runs. */
+#define DETAIL_DEVICES_MAX (MD_ROLES_MAX + 64u)
+
 struct detail_counters {
 	struct engine_counters total;
 	uint64_t array_bytes, stripe_bytes;
@@ -23,6 +26,13 @@ struct detail_counters {
 	bool broken; /* engine_is_broken() */
 	unsigned slot_count;
 	struct engine_slot_counters slots[GEOMETRY_SLOTS_MAX];
+
+	/* Levels with redundancy only. */
+	bool redundant;
+	struct engine_status status; /* its mismatches are those below */
+	struct engine_mismatch mismatches[ENGINE_MISMATCHES_MAX];
+	unsigned device_count; /* numbers, of which some are free */
+	struct engine_device_status devices[DETAIL_DEVICES_MAX];
 };
 
 struct detail_partition {
@@ -40,7 +50,8 @@ struct detail_facts {
 	bool readonly;
 	bool persistent; /* false: there is no superblock (--build) */
 	const struct md_assembly *assembly;
-	struct member *const *members; /* by candidate index */
+	/* By member index of the world, which at start is the candidate's; NULL: not in use. */
+	struct member *const *members;
 	unsigned member_count;
 	uint64_t readahead_bytes;
 	size_t reactor_memory_bytes, export_memory_bytes;

@@ -320,6 +320,8 @@ void engine_device_status(
 		.write_mostly = d->write_mostly,
 		.failfast = d->failfast,
 		.recovered_bytes = d->recovered_bytes,
+		.data_offset_bytes = d->where.data_offset_bytes,
+		.data_bytes = d->where.data_bytes,
 		.corrected_reads = d->corrected_reads,
 		.reads = d->counters.reads,
 		.writes = d->counters.writes,

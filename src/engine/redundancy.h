@@ -90,6 +90,7 @@ struct engine_device_status {
 	unsigned member, slot, dev_number;
 	bool replacement, write_mostly, failfast;
 	uint64_t recovered_bytes;
+	uint64_t data_offset_bytes, data_bytes;
 	uint32_t corrected_reads;
 	uint64_t reads, writes, read_bytes, written_bytes, errors;
 };

@@ -38,6 +38,42 @@ bool fact_is_set(const json_t *reply, const char *key)
 	return value != NULL && !json_is_null(value);
 }
 
+bool fact_is_redundant(const json_t *reply)
+{
+	return json_integer_value(json_object_get(reply, "level_number")) > 0;
+}
+
+/* mdstat has no word of its own for repair. */
+static const char *kind_of(const char *action)
+{
+	static const char *const kinds[][2] = {{"recover", "recovery"}, {"resync", "resync"},
+		{"repair", "resync"}, {"check", "check"}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(action, kinds[i][0]) == 0)
+			return kinds[i][1];
+	return NULL;
+}
+
+struct running_sync fact_sync(const json_t *reply)
+{
+	const json_t *sync = json_object_get(reply, "sync");
+	struct running_sync ret = {
+		.kind = kind_of(fact_string(sync, "action", "idle")),
+		.position_bytes = fact_number(sync, "position_bytes"),
+		.total_bytes = fact_number(sync, "total_bytes"),
+		.speed_bytes_s = fact_number(sync, "speed_bytes_s"),
+	};
+
+	if (ret.kind == NULL && fact_is_set(reply, "resync_offset_bytes"))
+		ret = (struct running_sync){.kind = "resync", .pending = true};
+	if (ret.total_bytes >= 1000)
+		ret.permille = (unsigned)(ret.position_bytes / (ret.total_bytes / 1000));
+	if (ret.permille > 1000)
+		ret.permille = 1000;
+	return ret;
+}
+
 static int ask(const char *name, json_t **ret, struct fault *fault)
 {
 	_cleanup_json_ json_t *request = json_pack("{ss}", "command", "detail");

@@ -32,6 +32,18 @@ const char *fact_string(const json_t *reply, const char *key, const char *absent
 uint64_t fact_number(const json_t *reply, const char *key);
 bool fact_is_set(const json_t *reply, const char *key); /* there and not null */
 
+/* A level with redundancy, whose devices come and go? */
+bool fact_is_redundant(const json_t *reply);
+
+/* The background action of an array, as md's progress line has it. */
+struct running_sync {
+	const char *kind; /* "recovery", "resync", "check"; NULL: none runs and none is due */
+	bool pending;     /* a resync is due but may not run */
+	uint64_t position_bytes, total_bytes, speed_bytes_s;
+	unsigned permille;
+};
+struct running_sync fact_sync(const json_t *reply);
+
 /* The forms, each for one reply. */
 void detail_text(const json_t *reply, const struct show_options *options);
 void detail_brief(const json_t *reply, const struct show_options *options);

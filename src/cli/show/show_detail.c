@@ -28,9 +28,13 @@ int detail_health(const json_t *reply)
 {
 	bool is_short = fact_number(reply, "active_devices") < fact_number(reply, "raid_devices");
 
-	if (strcmp(fact_string(reply, "state", ""), "broken") == 0)
+	if (strcmp(fact_string(reply, "state", ""), "broken") == 0 ||
+		json_is_true(json_object_get(reply, "failed")))
 		return 2;
-	/* Neither level runs with a member less. */
+	if (fact_is_redundant(reply))
+		return fact_number(reply, "degraded_devices") > 0 ||
+		       fact_number(reply, "failed_devices") > 0;
+	/* The others do not run with a member less. */
 	return is_short ? 2 : 0;
 }
 
@@ -48,8 +52,7 @@ static void print_head(const json_t *reply, FILE *out)
 	fprintf(out, "        Array Size : %" PRIu64 "%s\n", bytes / 1024,
 		format_size(bytes, size));
 	/* A 0.90 superblock of these levels may record a size too; it means nothing there. */
-	if (json_integer_value(json_object_get(reply, "level_number")) > 0 &&
-		fact_is_set(reply, "component_bytes")) {
+	if (fact_is_redundant(reply) && fact_is_set(reply, "component_bytes")) {
 		bytes = fact_number(reply, "component_bytes");
 		fprintf(out, "     Used Dev Size : %" PRIu64 "%s\n", bytes / 1024,
 			format_size(bytes, size));
@@ -62,16 +65,40 @@ static void print_head(const json_t *reply, FILE *out)
 	if (is_persistent(reply))
 		fprintf(out, "       Persistence : Superblock is persistent\n");
 	fprintf(out, "\n");
+	if (fact_is_set(reply, "bitmap"))
+		fprintf(out, "     Intent Bitmap : Internal\n\n");
 }
 
-/* "clean", as the kernel's array_state has it for the levels without redundancy. */
+/*
+ * "clean" or "active"; and as the kernel's array_state has it for the levels without redundancy.
+ */
 static const char *state_of(const json_t *reply)
 {
 	const char *state = fact_string(reply, "state", "clean");
 
+	if (fact_is_redundant(reply))
+		return state;
 	if (strcmp(state, "broken") != 0 && json_is_true(json_object_get(reply, "readonly")))
 		return "readonly";
 	return state;
+}
+
+static const char *health_words(const json_t *reply)
+{
+	if (detail_health(reply) == 2)
+		return ", FAILED";
+	return fact_number(reply, "degraded_devices") > 0 ? ", degraded" : "";
+}
+
+static const char *sync_words(const struct running_sync *sync)
+{
+	if (sync->kind == NULL)
+		return "";
+	if (sync->pending)
+		return ", resyncing (PENDING)";
+	return strcmp(sync->kind, "recovery") == 0 ? ", recovering"
+	       : strcmp(sync->kind, "check") == 0  ? ", checking"
+						   : ", resyncing";
 }
 
 /* What mdadm has no line for: only where there is something to tell. */
@@ -94,13 +121,14 @@ static void print_errors(const json_t *reply, FILE *out)
 
 static void print_devices(const json_t *reply, FILE *out)
 {
+	struct running_sync sync = fact_sync(reply);
 	char when[FORMAT_TIME_TEXT];
 
 	if (is_persistent(reply))
 		fprintf(out, "       Update Time : %s\n",
 			format_time(fact_number(reply, "update_time"), when));
-	fprintf(out, "             State : %s%s \n", state_of(reply),
-		detail_health(reply) == 2 ? ", FAILED" : "");
+	fprintf(out, "             State : %s%s%s \n", state_of(reply), health_words(reply),
+		sync_words(&sync));
 	fprintf(out, "    Active Devices : %" PRIu64 "\n", fact_number(reply, "active_devices"));
 	fprintf(out, "   Working Devices : %" PRIu64 "\n", fact_number(reply, "working_devices"));
 	fprintf(out, "    Failed Devices : %" PRIu64 "\n", fact_number(reply, "failed_devices"));
@@ -109,18 +137,36 @@ static void print_devices(const json_t *reply, FILE *out)
 	fprintf(out, "\n");
 }
 
+/* RAID 1 has neither layout nor chunk, RAID 4 no layout. */
 static void print_geometry(const json_t *reply, FILE *out)
 {
+	json_int_t level = json_integer_value(json_object_get(reply, "level_number"));
 	uint64_t chunk_kib = fact_number(reply, "chunk_bytes") / 1024;
 
 	if (strcmp(fact_string(reply, "level", ""), "linear") == 0) {
 		fprintf(out, "          Rounding : %" PRIu64 "K\n\n", chunk_kib);
-	} else {
-		fprintf(out, "            Layout : %s\n",
-			fact_string(reply, "layout", "-unknown-"));
+	} else if (level != 1) {
+		if (level != 4)
+			fprintf(out, "            Layout : %s\n",
+				fact_string(reply, "layout", "-unknown-"));
 		fprintf(out, "        Chunk Size : %" PRIu64 "K\n\n", chunk_kib);
 	}
-	fprintf(out, "Consistency Policy : none\n\n");
+	fprintf(out, "Consistency Policy : %s\n\n",
+		fact_string(reply, "consistency_policy", "none"));
+}
+
+static void print_progress(const json_t *reply, FILE *out)
+{
+	struct running_sync sync = fact_sync(reply);
+	const char *label = "Resync";
+
+	if (sync.kind == NULL || sync.pending)
+		return;
+	if (strcmp(sync.kind, "recovery") == 0)
+		label = "Rebuild";
+	else if (strcmp(sync.kind, "check") == 0)
+		label = "Check";
+	fprintf(out, "    %7s Status : %u%% complete\n\n", label, sync.permille / 10);
 }
 
 static bool is_local(const json_t *reply, const char *homehost)
@@ -157,33 +203,64 @@ static void print_identity(const json_t *reply, const char *homehost, FILE *out)
 	fprintf(out, "            Events : %" PRIu64 "\n\n", events);
 }
 
-static void print_member(const json_t *member, FILE *out)
+/* mdadm's words for a set of RAID 10 with near copies alone: "set-A", "set-B". */
+static void print_set(const json_t *reply, const json_t *member, FILE *out)
 {
-	bool has_slot = fact_is_set(member, "slot");
+	uint64_t layout = fact_number(reply, "layout_number"), near = layout & 0xff;
 
+	if (fact_number(reply, "level_number") != 10 || (layout >> 8 & 0xff) != 1 || near == 0 ||
+		near > 26 || fact_number(reply, "raid_devices") % near != 0)
+		return;
+	fprintf(out, " set-%c", (char)('A' + fact_number(member, "slot") % near));
+}
+
+static void print_state(const json_t *reply, const json_t *member, FILE *out)
+{
+	const char *state = fact_string(member, "state", "spare");
+	bool is_spare = strncmp(state, "spare", 5) == 0;
+
+	if (!is_spare)
+		fprintf(out, " %s", state);
+	if (strcmp(state, "active sync") == 0)
+		print_set(reply, member, out);
+	if (json_is_true(json_object_get(member, "write_mostly")))
+		fprintf(out, " writemostly");
+	if (json_is_true(json_object_get(member, "failfast")))
+		fprintf(out, " failfast");
+	if (is_spare)
+		fprintf(out, " %s", state);
+}
+
+static void print_member(const json_t *reply, const json_t *member, FILE *out)
+{
 	fprintf(out, "   %5" PRIu64 "   %5" PRIu64 "    %5" PRIu64, fact_number(member, "number"),
 		fact_number(member, "major"), fact_number(member, "minor"));
-	if (has_slot)
+	if (fact_is_set(member, "slot"))
 		fprintf(out, "    %5" PRIu64 "     ", fact_number(member, "slot"));
 	else
 		fprintf(out, "        -     ");
-	fprintf(out, " %s   ", fact_string(member, "state", "spare"));
+	print_state(reply, member, out);
+	fprintf(out, "   ");
 	print_clean(out, fact_string(member, "path", ""));
 	fprintf(out, "\n");
 }
 
-static const json_t *member_of_slot(const json_t *reply, uint64_t slot)
+/* The members of a slot, a replacement behind what it replaces. False if there is none. */
+static bool print_slot(const json_t *reply, uint64_t slot, bool replacement, FILE *out)
 {
-	const json_t *members = json_object_get(reply, "members");
+	bool found = false;
 	json_t *member;
 	size_t i;
 
-	json_array_foreach(members, i, member)
+	json_array_foreach(json_object_get(reply, "members"), i, member)
 	{
-		if (fact_is_set(member, "slot") && fact_number(member, "slot") == slot)
-			return member;
+		if (!fact_is_set(member, "slot") || fact_number(member, "slot") != slot ||
+			json_is_true(json_object_get(member, "replacement")) != replacement)
+			continue;
+		print_member(reply, member, out);
+		found = true;
 	}
-	return NULL;
+	return found;
 }
 
 /* By slot; then, behind an empty line, those without one. */
@@ -196,20 +273,17 @@ static void print_members(const json_t *reply, FILE *out)
 
 	fprintf(out, "    Number   Major   Minor   RaidDevice State\n");
 	for (uint64_t slot = 0; slot < fact_number(reply, "raid_devices"); slot++) {
-		const json_t *in_slot = member_of_slot(reply, slot);
-
-		if (in_slot != NULL)
-			print_member(in_slot, out);
-		else
+		if (!print_slot(reply, slot, false, out))
 			fprintf(out, "       -       0        0    %5" PRIu64 "      removed\n",
 				slot);
+		(void)print_slot(reply, slot, true, out);
 	}
 	json_array_foreach(members, i, member)
 	{
 		if (fact_is_set(member, "slot"))
 			continue;
 		fprintf(out, "%s", is_first ? "\n" : "");
-		print_member(member, out);
+		print_member(reply, member, out);
 		is_first = false;
 	}
 }
@@ -219,6 +293,7 @@ void detail_text(const json_t *reply, const struct show_options *options)
 	print_head(reply, options->out);
 	print_devices(reply, options->out);
 	print_geometry(reply, options->out);
+	print_progress(reply, options->out);
 	print_identity(reply, options->homehost, options->out);
 	print_members(reply, options->out);
 }

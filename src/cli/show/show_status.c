@@ -3,6 +3,7 @@
 /* strake status: the text of /proc/mdstat for our running arrays. */
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/show/format.h"
@@ -23,22 +24,45 @@ static void print_device_name(const char *path, FILE *out)
 	}
 }
 
+static int newest_first(const void *a, const void *b)
+{
+	uint64_t x = fact_number(*(json_t *const *)a, "number");
+	uint64_t y = fact_number(*(json_t *const *)b, "number");
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void print_member(const json_t *member, FILE *out)
+{
+	putc(' ', out);
+	print_device_name(fact_string(member, "path", ""), out);
+	fprintf(out, "[%" PRIu64 "]", fact_number(member, "number"));
+	if (json_is_true(json_object_get(member, "write_mostly")))
+		fprintf(out, "(W)");
+	if (strstr(fact_string(member, "state", ""), "faulty") != NULL) {
+		fprintf(out, "(F)");
+		return;
+	}
+	if (!fact_is_set(member, "slot"))
+		fprintf(out, "(S)");
+	if (json_is_true(json_object_get(member, "replacement")))
+		fprintf(out, "(R)");
+}
+
 /* Newest first, which for a set that starts at once is the highest number first. */
 static void print_members(const json_t *reply, FILE *out)
 {
 	const json_t *members = json_object_get(reply, "members");
+	_cleanup_free_ json_t **sorted = calloc(json_array_size(members) + 1, sizeof(*sorted));
+	size_t count = 0, i;
+	json_t *member;
 
-	for (size_t i = json_array_size(members); i-- > 0;) {
-		const json_t *member = json_array_get(members, i);
-		bool is_faulty = strstr(fact_string(member, "state", ""), "faulty") != NULL;
-
-		putc(' ', out);
-		print_device_name(fact_string(member, "path", ""), out);
-		fprintf(out, "[%" PRIu64 "]%s", fact_number(member, "number"),
-			is_faulty                     ? "(F)"
-			: fact_is_set(member, "slot") ? ""
-						      : "(S)");
-	}
+	if (sorted == NULL)
+		return;
+	json_array_foreach(members, i, member) sorted[count++] = member;
+	qsort(sorted, count, sizeof(*sorted), newest_first);
+	for (i = 0; i < count; i++)
+		print_member(sorted[i], out);
 	fprintf(out, "\n");
 }
 
@@ -52,22 +76,131 @@ static void print_version(const json_t *reply, FILE *out)
 		fprintf(out, " super %s", metadata);
 }
 
+static bool has_member_in_sync(const json_t *reply, uint64_t slot)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "members"), i, member)
+	{
+		if (fact_is_set(member, "slot") && fact_number(member, "slot") == slot &&
+			strcmp(fact_string(member, "state", ""), "active sync") == 0)
+			return true;
+	}
+	return false;
+}
+
+/* " [3/2] [UU_]" */
+static void print_slots(const json_t *reply, FILE *out)
+{
+	uint64_t slots = fact_number(reply, "raid_devices");
+
+	fprintf(out, " [%" PRIu64 "/%" PRIu64 "] [", slots,
+		slots - fact_number(reply, "degraded_devices"));
+	for (uint64_t slot = 0; slot < slots; slot++)
+		putc(has_member_in_sync(reply, slot) ? 'U' : '_', out);
+	fprintf(out, "]\n");
+}
+
+/* " 512K chunks 2 near-copies" */
+static void print_copies(const json_t *reply, FILE *out)
+{
+	uint64_t layout = fact_number(reply, "layout_number");
+	uint64_t near = layout & 0xff, far = layout >> 8 & 0xff;
+
+	if (near != fact_number(reply, "raid_devices"))
+		fprintf(out, " %" PRIu64 "K chunks", fact_number(reply, "chunk_bytes") / 1024);
+	if (near > 1)
+		fprintf(out, " %" PRIu64 " near-copies", near);
+	if (far > 1)
+		fprintf(out, " %" PRIu64 " %s-copies", far,
+			(layout & 1u << 16) != 0 ? "offset" : "far");
+	if ((layout >> 17) != 0)
+		fprintf(out, " %" PRIu64 " devices per set", near * far);
+}
+
+static void print_level(const json_t *reply, FILE *out)
+{
+	uint64_t chunk_kib = fact_number(reply, "chunk_bytes") / 1024;
+	json_int_t level = json_integer_value(json_object_get(reply, "level_number"));
+
+	if (level <= 0)
+		fprintf(out, " %" PRIu64 "k %s\n", chunk_kib, level < 0 ? "rounding" : "chunks");
+	else if (level == 10)
+		print_copies(reply, out);
+	else if (level != 1)
+		fprintf(out, " level %d, %" PRIu64 "k chunk, algorithm %" PRIu64, (int)level,
+			chunk_kib, fact_number(reply, "layout_number"));
+	if (level > 0)
+		print_slots(reply, out);
+}
+
+#define BAR_CELLS 20u
+
+/* As the kernel's status_resync(), which counts in KiB here. */
+static void print_progress(const struct running_sync *sync, FILE *out)
+{
+	uint64_t speed = sync->speed_bytes_s > 0 ? sync->speed_bytes_s : 1;
+	uint64_t left_s = (sync->total_bytes - sync->position_bytes) / speed;
+	unsigned done = sync->permille / 50;
+
+	if (sync->pending) {
+		fprintf(out, "\tresync=PENDING\n      ");
+		return;
+	}
+	fprintf(out, "[");
+	for (unsigned i = 0; i < done; i++)
+		putc('=', out);
+	putc('>', out);
+	for (unsigned i = done; i < BAR_CELLS; i++)
+		putc('.', out);
+	fprintf(out,
+		"]  %s =%3u.%u%% (%" PRIu64 "/%" PRIu64 ") finish=%" PRIu64 ".%" PRIu64
+		"min speed=%" PRIu64 "K/sec\n      ",
+		sync->kind, sync->permille / 10, sync->permille % 10, sync->position_bytes / 1024,
+		sync->total_bytes / 1024, left_s / 60, left_s % 60 / 6, sync->speed_bytes_s / 1024);
+}
+
+#define BITS_IN_PAGE 2048u /* the kernel's counters of two bytes */
+
+/*
+ * The kernel counts the pages of counters that it has in memory: those with a bit that is set. Here
+ * only the number of such bits is known; each may be in a page of its own.
+ */
+static void print_bitmap(const json_t *bitmap, FILE *out)
+{
+	uint64_t bits = fact_number(bitmap, "bits"), dirty = fact_number(bitmap, "dirty_bits");
+	uint64_t pages = (bits + BITS_IN_PAGE - 1) / BITS_IN_PAGE;
+	uint64_t used = dirty < pages ? dirty : pages, chunk = fact_number(bitmap, "chunk_bytes");
+
+	fprintf(out, "bitmap: %" PRIu64 "/%" PRIu64 " pages [%" PRIu64 "KB], %" PRIu64 "%s chunk\n",
+		used, pages, used * 4, chunk >= 1024 ? chunk / 1024 : chunk,
+		chunk >= 1024 ? "KB" : "B");
+}
+
 static void print_array(const json_t *reply, FILE *out)
 {
-	const char *level = fact_string(reply, "level", "");
+	const json_t *bitmap = json_object_get(reply, "bitmap");
+	struct running_sync sync = fact_sync(reply);
+	bool redundant = fact_is_redundant(reply);
 
 	/* "broken" is a word of md's array_state; mdstat's readers pass over what is in brackets.
 	 */
 	fprintf(out, "%s : active%s%s %s", fact_string(reply, "name", ""),
 		json_is_true(json_object_get(reply, "readonly")) ? " (read-only)" : "",
-		detail_health(reply) == 2 ? " (broken)" : "", level);
+		!redundant && detail_health(reply) == 2 ? " (broken)" : "",
+		fact_string(reply, "level", ""));
 	print_members(reply, out);
 	fprintf(out, "      %" PRIu64 " blocks", fact_number(reply, "array_bytes") / 1024);
 	print_version(reply, out);
-	fprintf(out, " %" PRIu64 "k %s\n", fact_number(reply, "chunk_bytes") / 1024,
-		strcmp(level, "linear") == 0 ? "rounding" : "chunks");
-	/* Here the kernel would report resync; the blanks before it are always there. */
-	fprintf(out, "      \n");
+	print_level(reply, out);
+	/* The blanks are always there; what comes next may be nothing. */
+	fprintf(out, "      ");
+	if (sync.kind != NULL)
+		print_progress(&sync, out);
+	if (json_is_object(bitmap))
+		print_bitmap(bitmap, out);
+	fprintf(out, "\n");
 }
 
 void status_text(const json_t *replies, FILE *out)
@@ -75,7 +208,7 @@ void status_text(const json_t *replies, FILE *out)
 	json_t *reply;
 	size_t i;
 
-	fprintf(out, "Personalities : [linear] [raid0] \n");
+	fprintf(out, "Personalities : [linear] [raid0] [raid1] [raid10] [raid6] [raid5] [raid4] \n");
 	json_array_foreach(replies, i, reply) print_array(reply, out);
 	fprintf(out, "unused devices: <none>\n");
 }
@@ -116,8 +249,8 @@ static void print_status(
 	size_t i;
 
 	if (options->form == SHOW_JSON) {
-		json = json_pack("{s[ss], sO, sO, sO}", "personalities", "linear", "raid0",
-			"arrays", replies, "failures", failures, "dead", dead);
+		json = json_pack("{s[sssssss], sO, sO, sO}", "personalities", "linear", "raid0",
+			"raid1", "raid10", "raid6", "raid5", "raid4", "arrays", replies, "failures", failures, "dead", dead);
 		print_json(options->out, json);
 		json_decref(json);
 		return;
