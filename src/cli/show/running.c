@@ -10,6 +10,7 @@
 #include "cli/show/format.h"
 #include "control/control.h"
 #include "control/runtime.h"
+#include "md/super.h"
 #include "util/cleanup.h"
 
 static void jsonp_decref(json_t **json)
@@ -55,6 +56,9 @@ static const char *kind_of(const char *action)
 	return NULL;
 }
 
+/* The kernel counts parts of 1024 sectors for the percentage, and one more than there are. */
+#define SYNC_SCALE (UINT64_C(1024) * MD_SECTOR)
+
 struct running_sync fact_sync(const json_t *reply)
 {
 	const json_t *sync = json_object_get(reply, "sync");
@@ -67,8 +71,8 @@ struct running_sync fact_sync(const json_t *reply)
 
 	if (ret.kind == NULL && fact_is_set(reply, "resync_offset_bytes"))
 		ret = (struct running_sync){.kind = "resync", .pending = true};
-	if (ret.total_bytes >= 1000)
-		ret.permille = (unsigned)(ret.position_bytes / (ret.total_bytes / 1000));
+	ret.permille = (unsigned)((ret.position_bytes / SYNC_SCALE) * 1000 /
+				  (ret.total_bytes / SYNC_SCALE + 1));
 	if (ret.permille > 1000)
 		ret.permille = 1000;
 	return ret;

@@ -324,7 +324,22 @@ static void check_detail(const char *name)
 
 static void detail_prints_as_mdadm(void **state)
 {
-	assert_true(for_each("detail", ".json", check_detail) >= 11);
+	assert_true(for_each("detail", ".json", check_detail) >= 37);
+}
+
+static void check_health(const char *name)
+{
+	_cleanup_free_ char *expected = slurp("detail", name, ".test", NULL);
+	json_t *reply = load_reply(name);
+
+	if (detail_health(reply) != atoi(expected))
+		fail_msg("%s: detail --test: %d, mdadm says %s", name, detail_health(reply), expected);
+	json_decref(reply);
+}
+
+static void detail_test_is_as_mdadm(void **state)
+{
+	assert_true(for_each("detail", ".test", check_health) >= 26);
 }
 
 /* But for the first line, which there lists the levels of the kernel. */
@@ -350,7 +365,7 @@ static void check_status(const char *name)
 
 static void status_prints_as_mdstat(void **state)
 {
-	assert_true(for_each("detail", ".json", check_status) >= 11);
+	assert_true(for_each("detail", ".json", check_status) >= 37);
 }
 
 static void a_broken_array_is_told(void **state)
@@ -402,6 +417,7 @@ int main(void)
 		cmocka_unit_test(examine_json_has_the_facts),
 		cmocka_unit_test(a_partition_table_is_shown),
 		cmocka_unit_test(detail_prints_as_mdadm),
+		cmocka_unit_test(detail_test_is_as_mdadm),
 		cmocka_unit_test(status_prints_as_mdstat),
 		cmocka_unit_test(a_broken_array_is_told),
 		cmocka_unit_test(sizes_have_their_units),
