@@ -22,6 +22,8 @@ struct manage {
 	bool persistent;                    /* false for --build */
 	/* Run @function where engine and reactor may be touched, and wait for it. */
 	void (*on_engine)(void *owner, void (*function)(void *argument), void *argument);
+	/* @member has become one of the array's; may be NULL. */
+	void (*joined)(void *owner, const struct member *member);
 	/* @member has left the array and the reactor: close it. NULL: member_close(). */
 	void (*dispose)(void *owner, struct member *member);
 	void *owner;

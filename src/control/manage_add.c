@@ -185,6 +185,15 @@ static void leave(void *argument)
 	reactor_member_remove(adding->manage->reactor, adding->index);
 }
 
+static void joined(struct adding *adding)
+{
+	const struct manage *manage = adding->manage;
+
+	if (manage->joined != NULL)
+		manage->joined(manage->owner, adding->member);
+	adding->member = NULL;
+}
+
 /* Hand it to the engine. Once the engine has it, it is the array's, whatever else went wrong. */
 static int join(struct adding *adding, enum engine_verb verb)
 {
@@ -206,7 +215,7 @@ static int join(struct adding *adding, enum engine_verb verb)
 	if (command.result_device == ENGINE_NONE)
 		manage->on_engine(manage->owner, leave, adding);
 	else
-		adding->member = NULL;
+		joined(adding);
 	return r;
 }
 

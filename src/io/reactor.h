@@ -26,7 +26,7 @@ struct reactor_watch {
 struct reactor;
 
 struct reactor_options {
-	struct member *const *members; /* world_io.member indexes this; not owned, pointers copied */
+	struct member *const *members; /* world_io.member indexes this; members are not owned */
 	unsigned member_count;
 	unsigned member_max; /* room for members that come later; less than member_count: none */
 	unsigned io_max; /* member I/Os in flight at once; more are queued inside */

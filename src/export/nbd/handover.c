@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "engine/engine.h"
 #include "export/nbd/nbd_array.h"
 #include "util/cleanup.h"
 
@@ -16,7 +17,8 @@ struct handover_head {
 	bool has_assembly, has_super;
 	bool persistent, readonly, sync_io, ring_io, broken;
 	struct md_assembly_options assemble; /* where there is no assembly */
-	int control_fd, io_fd;
+	int control_fd, io_fd, changes_fd;
+	bool redundant;
 };
 
 static int put(int fd, const void *buffer, size_t length)
@@ -79,8 +81,15 @@ static int put_member(int fd, const struct member *member, int fd_min)
  * How to assemble what was assembled before. Without redundancy nothing changes while an array
  * runs: what the user has insisted on once holds. With it, the superblocks themselves tell.
  */
-static struct md_assembly_options options_again(const struct md_assembly *assembly)
+static struct md_assembly_options options_again(const struct md_assembly *assembly, bool readonly)
 {
+	if (engine_level_is_redundant(assembly->level))
+		return (struct md_assembly_options){
+			.run = true, /* who was missing at the start may be missing again */
+			/* Nothing of what force has changed is written then. */
+			.force = readonly && assembly->change_count > 0,
+			.readonly = readonly,
+		};
 	return (struct md_assembly_options){
 		.force = assembly->level == 0 || assembly->level == GEOMETRY_LEVEL_LINEAR,
 		.raid0_layout = assembly->level == 0 ? assembly->layout : GEOMETRY_RAID0_UNKNOWN,
@@ -91,32 +100,38 @@ static int put_all(int fd, const struct handover *handover, int fd_min)
 {
 	const struct export_start *start = handover->start;
 	const struct md_assembly *assembly = start->assembly;
+	bool redundant = engine_level_is_redundant(assembly->level);
 	struct handover_head head = {
 		.version = STRAKE_VERSION,
 		.member_struct_bytes = sizeof(struct member),
 		.super_bytes = sizeof(*assembly->super),
 		.assembly_bytes = sizeof(*assembly),
-		.member_count = start->member_count,
-		.has_assembly = !handover->again || !start->options->persistent,
+		.has_assembly = (!handover->again && !redundant) || !start->options->persistent,
 		.has_super = assembly->super != NULL,
 		.persistent = start->options->persistent,
 		.readonly = start->options->readonly,
 		.sync_io = start->options->sync_io,
 		.ring_io = start->options->ring_io,
 		.broken = handover->broken,
-		.assemble = options_again(assembly),
+		.assemble = options_again(assembly, start->options->readonly),
 		.control_fd = handover->control_fd,
 		.io_fd = handover->io_fd,
+		.changes_fd = handover->changes_fd,
+		.redundant = redundant && start->options->persistent,
 	};
 	unsigned i;
-	int r = put(fd, &head, sizeof(head));
+	int r;
 
+	for (i = 0; i < start->member_count; i++)
+		head.member_count += start->members[i]->fd >= 0;
+	r = put(fd, &head, sizeof(head));
 	if (r == 0 && head.has_assembly)
 		r = put(fd, assembly, sizeof(*assembly));
 	if (r == 0 && head.has_assembly && head.has_super)
 		r = put(fd, assembly->super, sizeof(*assembly->super));
 	for (i = 0; r == 0 && i < start->member_count; i++)
-		r = put_member(fd, start->members[i], fd_min);
+		if (start->members[i]->fd >= 0) /* else it has left the array */
+			r = put_member(fd, start->members[i], fd_min);
 	return r;
 }
 
@@ -183,6 +198,9 @@ static int get_assembly(int fd, bool has_super, struct nbd_array *array)
 		r = super == NULL ? -ENOMEM : get(fd, super, sizeof(*super));
 	}
 	array->assembly->super = super;
+	/* Pointers of another process. Who needs them (redundancy) reads the superblocks. */
+	for (unsigned i = 0; r == 0 && i < array->assembly->device_count; i++)
+		array->assembly->devices[i].super = NULL;
 	return r;
 }
 
@@ -205,8 +223,12 @@ static int get_array(int fd, struct nbd_array *array)
 	array->supervised = true;
 	array->control_fd = head.control_fd;
 	array->io_fd = head.io_fd;
+	array->changes_fd = head.changes_fd;
+	array->redundant = head.redundant;
 	(void)fcntl(array->control_fd, F_SETFD, FD_CLOEXEC); /* nothing is executed from here on */
 	(void)fcntl(array->io_fd, F_SETFD, FD_CLOEXEC);
+	if (array->changes_fd >= 0)
+		(void)fcntl(array->changes_fd, F_SETFD, FD_CLOEXEC);
 	array->persistent = head.persistent;
 	array->readonly = head.readonly;
 	array->sync_io = head.sync_io;

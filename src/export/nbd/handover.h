@@ -22,6 +22,7 @@ struct handover {
 	bool broken;    /* as engine_is_broken() says, of an earlier process */
 	int control_fd; /* of control_server_listen(); survives exec */
 	int io_fd;      /* reactor_options.held_fd; survives exec */
+	int changes_fd; /* see changes.h; survives exec; -1: none */
 };
 
 /*

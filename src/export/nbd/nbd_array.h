@@ -9,6 +9,7 @@
  */
 
 #include "control/assembled.h"
+#include "control/manage.h"
 #include "export/nbd/shared_engine.h"
 #include "md/assembly.h"
 
@@ -30,6 +31,12 @@ struct nbd_array {
 	bool supervised; /* strake's process waits behind this one; see supervisor.h */
 	int control_fd;  /* if supervised: of control_server_listen() */
 	int io_fd;       /* if supervised: reactor_options.held_fd, and a byte for "broken" */
+	/*
+	 * If supervised and with redundancy: where members that come and go are noted, for a later
+	 * process; see changes.h. Else -1.
+	 */
+	int changes_fd;
+	bool redundant;  /* handed over: the superblocks decide who is a member */
 	bool was_broken; /* when an earlier process died: no flush may succeed any more */
 	struct md_assembly_options assemble;
 
@@ -44,6 +51,7 @@ struct nbd_array {
 	struct assembled assembled;
 	struct engine *engine;
 	struct shared_engine *shared;
+	struct manage manage;
 };
 
 /* Add a member to open; @path is copied. -ENOMEM. */
@@ -58,6 +66,12 @@ int nbd_array_open(struct nbd_array *array, struct fault *fault);
 
 /* Make reactor and engine. The errors of reactor_new() and engine_new(). */
 int nbd_array_start(struct nbd_array *array, struct fault *fault);
+
+/*
+ * No client is there any more: make durable what they wrote, and with redundancy mark the array
+ * clean. Requests fail afterwards.
+ */
+int nbd_array_stop(struct nbd_array *array, struct fault *fault);
 
 /* Undo everything. No request may be in flight. */
 void nbd_array_close(struct nbd_array *array);

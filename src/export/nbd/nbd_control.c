@@ -43,6 +43,17 @@ static void take_counters(void *argument)
 	detail_take(taking->array->engine, taking->array->assembly->slot_count, taking->counters);
 }
 
+/* They may have come and gone since the start. */
+static unsigned member_count(const struct nbd_array *array)
+{
+	struct member *const *members = reactor_members(array->reactor);
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < reactor_member_max(array->reactor); i++)
+		count += members[i] != NULL;
+	return count;
+}
+
 static json_t *answer_detail(struct nbd_control *control)
 {
 	struct nbd_array *array = control->array;
@@ -56,8 +67,8 @@ static json_t *answer_detail(struct nbd_control *control)
 		.readonly = array->readonly,
 		.persistent = array->persistent,
 		.assembly = array->assembly,
-		.members = array->handles,
-		.member_count = array->member_count,
+		.members = reactor_members(array->reactor),
+		.member_count = member_count(array),
 		.reactor_memory_bytes = reactor_memory(array->reactor),
 	};
 	struct taking taking = {array, counters};
@@ -114,6 +125,8 @@ static json_t *handle(void *owner, json_t *request)
 		return answer_detail(control);
 	if (strcmp(command, "stop") == 0)
 		return answer_stop(control);
+	if (strcmp(command, "manage") == 0)
+		return manage_handle(&control->array->manage, request);
 	if (strcmp(command, "partprobe") == 0 || strcmp(command, "readahead") == 0)
 		return answer_error(-EOPNOTSUPP,
 			"is served by NBD and is no block device here; "

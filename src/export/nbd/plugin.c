@@ -33,7 +33,7 @@
 #define PREFERRED_BYTES 4096u
 
 /* nbdkit's callbacks carry no context that exists before a client does. */
-static struct nbd_array array;
+static struct nbd_array array = {.changes_fd = -1};
 static struct nbd_control *control; /* if the array has a name */
 static char *socket_path;           /* of an array that strake started: removed at the end */
 static int handover_fd = -1;
@@ -115,6 +115,8 @@ static int strake_config(const char *key, const char *value)
 		return set_bool(value, &array.sync_io);
 	if (strcmp(key, "force") == 0)
 		return set_bool(value, &array.assemble.force);
+	if (strcmp(key, "run") == 0)
+		return set_bool(value, &array.assemble.run);
 	if (strcmp(key, "handover") == 0) /* these two: from strake itself, see nbd_export.c */
 		return nbdkit_parse_int(key, value, &handover_fd);
 	if (strcmp(key, "socket") == 0)
@@ -138,6 +140,7 @@ static int strake_config_complete(void)
 	"layout=original|alternate\n"                                                     \
 	"              For a RAID 0 of unequal members that records no layout.\n"         \
 	"sync=BOOL     Plain reads and writes instead of io_uring.\n"                     \
+	"run=BOOL      Assemble although members that were there before are missing.\n"   \
 	"force=BOOL    Assemble in spite of contradictions between members."
 
 static const char *array_name(void)
@@ -220,11 +223,10 @@ static int strake_after_fork(void)
 /* All clients are gone: what they wrote is made durable, whether they asked for it or not. */
 static void strake_cleanup(void)
 {
-	struct engine_request flush = {.op = ENGINE_FLUSH};
-	int r = array.readonly ? 0 : shared_engine_do(array.shared, &flush);
+	struct fault fault = {0};
 
-	if (r < 0)
-		nbdkit_error("array %s: flush at the end: %s", array_name(), strerror(-r));
+	if (nbd_array_stop(&array, &fault) < 0)
+		nbdkit_error("array %s: %s", array_name(), fault.text);
 	if (socket_path != NULL)
 		(void)unlink(socket_path); /* a name in the way of nobody but the next start */
 	nbd_control_stop(control);

@@ -15,6 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/engine.h"
+#include "export/nbd/changes.h"
 #include "export/nbd/handover.h"
 #include "util/cleanup.h"
 
@@ -37,11 +39,13 @@ struct supervisor {
 	const struct supervised *what;
 	sigset_t old_signals;
 	int signal_fd;
-	bool stopping; /* a signal said so */
-	pid_t nbdkit;  /* 0: none */
-	int words_fd;  /* what it says until it is ready */
+	bool stopping;  /* a signal said so */
+	pid_t nbdkit;   /* 0: none */
+	int words_fd;   /* what it says until it is ready */
+	int changes_fd; /* see changes.h; -1: members do not come and go */
 	int io_fd; /* closed at its end when the last member I/O of it is over; before that, a byte
-		    * says that the array is broken */
+		    * says that the array is broken, or a 'c' that members have come or gone */
+	bool io_ended;
 	bool broken; /* a flush has failed: no flush may succeed until a user starts the array */
 	int64_t ready_ms;
 	unsigned pause_ms, failed_starts;
@@ -69,6 +73,9 @@ static int make_handover(const struct supervisor *supervisor, bool again, int io
 		.broken = supervisor->broken,
 		.control_fd = fcntl(what->control_fd, F_DUPFD, OTHER_FDS_FROM),
 		.io_fd = fcntl(io_fd, F_DUPFD, OTHER_FDS_FROM),
+		.changes_fd = supervisor->changes_fd < 0
+				      ? -1
+				      : fcntl(supervisor->changes_fd, F_DUPFD, OTHER_FDS_FROM),
 	};
 	_cleanup_free_ struct fault *fault = calloc(1, sizeof(*fault));
 	int fd = -ENOMEM;
@@ -160,6 +167,7 @@ static int start_nbdkit(struct supervisor *supervisor, bool again)
 	close(io[1]);
 	supervisor->words_fd = words[0];
 	supervisor->io_fd = io[0];
+	supervisor->io_ended = false;
 	supervisor->words_length = 0;
 	if (supervisor->nbdkit > 0)
 		return 0;
@@ -233,13 +241,50 @@ static bool becomes_ready(struct supervisor *supervisor)
 	return r > 0;
 }
 
+static void let_go(void *owner, bool joined, const char *path)
+{
+	const struct export_start *start = owner;
+
+	for (unsigned i = 0; !joined && i < start->member_count; i++) {
+		struct member *member = start->members[i];
+
+		if (member->fd < 0 || strcmp(member->path, path) != 0)
+			continue;
+		close(member->fd);
+		member->fd = -1;
+	}
+}
+
+/* A member that has left the array must not be held here. One that joined is not held at all. */
+static void let_go_members(const struct supervisor *supervisor)
+{
+	if (supervisor->changes_fd >= 0)
+		(void)changes_read(supervisor->changes_fd, let_go,
+			(void *)supervisor->what->start); /* fails for lack of memory only */
+}
+
+/* What nbdkit says while it serves, and the end of its last member I/O. */
+static void take_io(struct supervisor *supervisor)
+{
+	char byte;
+	ssize_t n = read(supervisor->io_fd, &byte, 1);
+
+	if (n == 0)
+		supervisor->io_ended = true;
+	else if (n == 1 && byte == 'c')
+		let_go_members(supervisor);
+	else if (n == 1)
+		supervisor->broken = true;
+}
+
 /* Its exit status, as waitpid() gives it. */
 static int await_end(struct supervisor *supervisor)
 {
 	int status = 0;
 
 	while (waitpid(supervisor->nbdkit, &status, WNOHANG) == 0)
-		(void)await(supervisor, -1, -1);
+		if (await(supervisor, supervisor->io_ended ? -1 : supervisor->io_fd, -1))
+			take_io(supervisor);
 	supervisor->nbdkit = 0;
 	return status;
 }
@@ -265,16 +310,9 @@ static const char *bare_words(struct supervisor *supervisor)
  */
 static void await_last_io(struct supervisor *supervisor)
 {
-	ssize_t n = -1;
-	char byte;
-
-	while (!supervisor->stopping && n != 0) {
-		if (!await(supervisor, supervisor->io_fd, -1))
-			continue;
-		n = read(supervisor->io_fd, &byte, 1);
-		if (n == 1)
-			supervisor->broken = true;
-	}
+	while (!supervisor->stopping && !supervisor->io_ended)
+		if (await(supervisor, supervisor->io_fd, -1))
+			take_io(supervisor);
 }
 
 static void rest(struct supervisor *supervisor, int64_t served_ms)
@@ -320,7 +358,8 @@ static void flush_members(struct supervisor *supervisor)
 	const struct export_start *start = supervisor->what->start;
 
 	for (unsigned i = 0; i < start->member_count; i++) {
-		int r = start->members[i]->readonly ? 0 : member_sync(start->members[i]);
+		bool is_held = start->members[i]->fd >= 0 && !start->members[i]->readonly;
+		int r = is_held ? member_sync(start->members[i]) : 0;
 
 		if (r == 0)
 			continue;
@@ -351,6 +390,24 @@ static int judge_failure(struct supervisor *supervisor, bool first, int r, struc
 	return r;
 }
 
+/*
+ * Which devices had failed stands in superblocks; without them nobody knows any more, and a device
+ * that missed writes must not be read again.
+ */
+static int check_again(const struct supervisor *supervisor, struct fault *fault)
+{
+	const struct export_start *start = supervisor->what->start;
+
+	if (start->options->persistent || !engine_level_is_redundant(start->assembly->level))
+		return 0;
+	fault_set(fault, -EUCLEAN,
+		"array %s: its nbdkit died, and without superblocks it is not known which members "
+		"are in sync; build it again from those that are",
+		start->options->name);
+	syslog(LOG_DAEMON | LOG_ERR, "strake: %s", fault->text);
+	return -EUCLEAN;
+}
+
 /* One nbdkit from start to end: 1 another one is needed, 0 the array was stopped, or an error. */
 static int serve_once(struct supervisor *supervisor, bool first, struct fault *fault)
 {
@@ -377,6 +434,10 @@ static int serve_once(struct supervisor *supervisor, bool first, struct fault *f
 		log_death(supervisor, pid, status);
 	if (pid > 0)
 		await_last_io(supervisor);
+	let_go_members(supervisor);
+	r = check_again(supervisor, fault);
+	if (r < 0)
+		return r;
 	if (ready && !supervisor->stopping)
 		flush_members(supervisor);
 	rest(supervisor, ready ? now_ms() - supervisor->ready_ms : 0);
@@ -408,7 +469,12 @@ int supervise(const struct supervised *supervised, struct fault *fault)
 	if (supervisor == NULL)
 		return fault_set(fault, -ENOMEM, "array %s: out of memory", name);
 	supervisor->what = supervised;
-	supervisor->words_fd = supervisor->io_fd = -1;
+	supervisor->words_fd = supervisor->io_fd = supervisor->changes_fd = -1;
+	if (engine_level_is_redundant(supervised->start->assembly->level))
+		supervisor->changes_fd = changes_new();
+	if (supervisor->changes_fd < -1)
+		return fault_set(fault, supervisor->changes_fd, "array %s: a memory file: %s", name,
+			strerror(-supervisor->changes_fd));
 	r = take_over_signals(supervisor);
 	if (r < 0)
 		return fault_set(fault, r, "array %s: signals: %s", name, strerror(-r));
@@ -418,5 +484,7 @@ int supervise(const struct supervised *supervised, struct fault *fault)
 		first = false;
 	} while (r > 0);
 	close(supervisor->signal_fd);
+	if (supervisor->changes_fd >= 0)
+		close(supervisor->changes_fd);
 	return r;
 }
