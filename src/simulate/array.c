@@ -388,6 +388,7 @@ static void note_crash(struct run *run)
 				client->request.length_bytes / MD_SECTOR);
 	}
 	run->resync = true;
+	run->no_choices |= fault_spoiled_count(run) > 0;
 	if (!is_parity_level(run->choice.level))
 		shadow_unsure(run->shadow);
 }

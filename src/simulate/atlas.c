@@ -358,7 +358,7 @@ static void look_at_resync(struct run *run)
 
 	(void)engine_status(run->engine, &status);
 	if (!run->resync || status.resync_bytes != UINT64_MAX || run->needs_repair ||
-		status.failed)
+		status.failed || run->blackout)
 		return;
 	if (is_parity_level(run->choice.level)) {
 		if (atlas_lost_count(run) > parities)
@@ -366,7 +366,7 @@ static void look_at_resync(struct run *run)
 		atlas_lost_copy(run);
 	}
 	run_trace(run, "redundancy is right again");
-	run->resync = false;
+	run->resync = run->no_choices = false;
 	atlas_clear_rows(run);
 	shadow_whole(run->shadow);
 }

@@ -174,7 +174,8 @@ static void check_sector(
 {
 	char text[350];
 
-	if (shadow_accept(run->shadow, sector, client->began, shadow_value(sector, bytes)))
+	if (shadow_accept(run->shadow, sector, client->began,
+		    shadow_value(sector, bytes), !run->no_choices))
 		return;
 	shadow_explain(run->shadow, sector, bytes, text, sizeof(text));
 	run_fail(run, "wrong-bytes", "client %u read %" PRIu64 "+%" PRIu64 ": %s", client->number,

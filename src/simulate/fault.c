@@ -9,6 +9,7 @@
 #define WRITES (1u << WORLD_WRITE | 1u << WORLD_ZERO)
 #define ALL_OPS 0x1fu
 #define SPOILED_MAX 24u
+#define STALLS_MAX 40u
 
 static void add(struct run *run, const struct sim_fault *fault)
 {
@@ -20,7 +21,7 @@ static unsigned any_disk(struct run *run)
 	return (unsigned)draw(&run->chaos, run->disk_count);
 }
 
-static unsigned spoiled_count(const struct run *run)
+unsigned fault_spoiled_count(const struct run *run)
 {
 	unsigned count, spoiled = 0;
 	const struct sim_fault *faults = sim_faults(run->sim, &count);
@@ -46,7 +47,7 @@ static bool spoil(struct run *run, unsigned disk, enum simulate_fault kind)
 
 	if (chance(&run->chaos, 50))
 		row = draw(&run->chaos, min_u64(64, run->rows));
-	if (run->disks[disk].state != ENGINE_DEVICE_IN_SYNC || spoiled_count(run) >= SPOILED_MAX)
+	if (run->disks[disk].state != ENGINE_DEVICE_IN_SYNC || fault_spoiled_count(run) >= SPOILED_MAX)
 		return false;
 	if (!run->options->beyond && !atlas_may_spoil(run, disk, row))
 		return false;
@@ -58,8 +59,10 @@ static bool spoil(struct run *run, unsigned disk, enum simulate_fault kind)
 		run->stall_ns += 600 * SECOND;
 	}
 	add(run, &fault);
-	if (run->resync)
+	if (run->resync) {
+		run->no_choices = true;
 		shadow_undo_choices(run->shadow);
+	}
 	run_trace(run, "FAULT %" PRIu64 ": %s: disk %u row %" PRIu64, run->fault_number,
 		simulate_fault_name(kind), disk, row);
 	return true;
@@ -76,6 +79,8 @@ static bool stall(struct run *run, unsigned disk)
 		.tag = TAG_STALL,
 	};
 
+	if (run->result->fault_counts[FAULT_STALL] >= STALLS_MAX)
+		return false;
 	run->stall_ns += 4 * fault.delay_ns * fault.times;
 	add(run, &fault);
 	run_trace(run, "FAULT %" PRIu64 ": stall: disk %u", run->fault_number, disk);
@@ -181,7 +186,10 @@ static bool black_out(struct run *run)
 		return false;
 	for (unsigned i = 0; i < run->disk_count; i++)
 		sim_faults_remove(run->sim, TAG_SECTOR + i);
-	run->blackout = true;
+	/* Who failed cannot be recorded while nobody is there: any copy may be the one that counts. */
+	run->blackout = run->resync = run->no_choices = true;
+	if (!is_parity_level(run->choice.level))
+		shadow_unsure(run->shadow);
 	for (unsigned i = 0; i < run->disk_count; i++)
 		if (!run->disks[i].dead && !run->disks[i].away && chance(&run->chaos, percent))
 			take_away(run, i, back_ns);

@@ -109,6 +109,7 @@ struct run {
 	bool blackout;  /* errors are no wonder until the array is well again */
 	bool resync;    /* copies or parity may be wrong */
 	bool needs_repair;
+	bool no_choices; /* bad sectors where copies may differ: any may be the one that counts */
 	bool quiet;     /* no faults, no deeds any more */
 	bool stop_wanted;
 	uint64_t blackout_ends_ns; /* 0: not yet */
@@ -176,6 +177,7 @@ void fault_tick(struct run *run);
 void fault_end_all(struct run *run);
 void fault_returns(struct run *run);
 uint64_t fault_next_ns(const struct run *run);
+unsigned fault_spoiled_count(const struct run *run); /* bad sectors */
 #define TAG_SECTOR 100u /* + disk */
 #define TAG_DOOM 200u
 #define TAG_AWAY 300u

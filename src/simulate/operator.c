@@ -362,7 +362,7 @@ static void stopped(struct run *run)
 	clients_collect(run);
 	run->stop_wanted = false;
 	array_stopped(run);
-	if (run_is_over(run) || !array_start(run))
+	if (run_is_over(run) || run->blackout || !array_start(run))
 		return;
 	if (whole && !run->assembly->clean && !run->options->beyond)
 		run_fail(run, "dirty", "the array is dirty after a clean stop");

@@ -33,6 +33,7 @@ struct shadow {
 	uint64_t reads[READS_MAX];
 	unsigned read_count;
 	bool unsure;
+	uint64_t undone; /* when choices were undone last */
 };
 
 static void *must(void *memory)
@@ -319,7 +320,8 @@ static void collapse(
 	}
 }
 
-bool shadow_accept(struct shadow *shadow, uint64_t sector, uint64_t began, uint64_t value)
+bool shadow_accept(
+	struct shadow *shadow, uint64_t sector, uint64_t began, uint64_t value, bool chooses)
 {
 	struct entry *entry = match(shadow, sector, began, value);
 
@@ -329,7 +331,7 @@ bool shadow_accept(struct shadow *shadow, uint64_t sector, uint64_t began, uint6
 		return true;
 	if (entry->value == SHADOW_ANY && !shadow->unsure)
 		entry->value = value;
-	if (shadow->is_busy[sector])
+	if (shadow->is_busy[sector] && (!shadow->unsure || (chooses && began > shadow->undone)))
 		collapse(shadow, sector, began, entry);
 	return true;
 }
@@ -379,16 +381,13 @@ void shadow_whole(struct shadow *shadow)
 		}
 }
 
-void shadow_undo_choice(struct shadow *shadow, uint64_t sector)
-{
-	for (uint32_t e = shadow->heads[sector]; e != NONE; e = shadow->entries[e].next)
-		shadow->entries[e].hidden = false;
-}
-
 void shadow_undo_choices(struct shadow *shadow)
 {
+	shadow->undone = ++shadow->now;
 	for (uint32_t i = 0; i < shadow->busy_count; i++)
-		shadow_undo_choice(shadow, shadow->busy[i]);
+		for (uint32_t e = shadow->heads[shadow->busy[i]]; e != NONE;
+			e = shadow->entries[e].next)
+			shadow->entries[e].hidden = false;
 }
 
 void shadow_forget(struct shadow *shadow, uint64_t sector)

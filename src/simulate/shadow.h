@@ -14,7 +14,7 @@
  *  - What is superseded comes back at a power cut, unless a flush that began after the write that
  *    superseded it was acknowledged, or FUA, has made that one durable.
  *  - Of several values that nothing is in flight for, the one that is read stays. Where a resync is
- *    pending that is a choice of copies, and losing a copy undoes it.
+ *    pending that is a choice of copies, and losing a copy, or a bad sector in it, undoes it.
  */
 
 #include <stdbool.h>
@@ -52,8 +52,12 @@ void shadow_flushed(struct shadow *shadow, uint64_t began);
  */
 uint64_t shadow_read_begin(struct shadow *shadow);
 void shadow_read_end(struct shadow *shadow, uint64_t began);
-/* May a read that began at @began return @value for @sector? If so it is the value from now on. */
-bool shadow_accept(struct shadow *shadow, uint64_t sector, uint64_t began, uint64_t value);
+/*
+ * May a read that began at @began return @value for @sector? If so it is the value from now on;
+ * not @chooses: unless copies may differ.
+ */
+bool shadow_accept(
+	struct shadow *shadow, uint64_t sector, uint64_t began, uint64_t value, bool chooses);
 /* May @sector hold @value at rest? Nothing changes. */
 bool shadow_allows(const struct shadow *shadow, uint64_t sector, uint64_t value);
 
@@ -62,9 +66,8 @@ void shadow_crash(struct shadow *shadow, bool power);
 /* Copies may differ from now on, until shadow_whole(). */
 void shadow_unsure(struct shadow *shadow);
 void shadow_whole(struct shadow *shadow);
-/* A copy was lost while copies may differ: choices are undone, everywhere or for one sector. */
+/* A copy was lost while copies may differ: choices are undone. */
 void shadow_undo_choices(struct shadow *shadow);
-void shadow_undo_choice(struct shadow *shadow, uint64_t sector);
 /* Redundancy was wrong here: nobody knows what is read. */
 void shadow_forget(struct shadow *shadow, uint64_t sector);
 
