@@ -17,8 +17,7 @@ struct manage_facts {
 };
 
 /* Caller frees with manage_facts_free(). -ENOMEM. */
-int manage_facts_take(
-	const struct manage *manage, struct manage_facts **ret, struct fault *fault);
+int manage_facts_take(const struct manage *manage, struct manage_facts **ret, struct fault *fault);
 void manage_facts_free(struct manage_facts **facts);
 
 /* The member behind @device. */

@@ -29,9 +29,9 @@ struct reactor_options {
 	struct member *const *members; /* world_io.member indexes this; members are not owned */
 	unsigned member_count;
 	unsigned member_max; /* room for members that come later; less than member_count: none */
-	unsigned io_max; /* member I/Os in flight at once; more are queued inside */
-	bool sync;       /* plain pread and pwrite instead of io_uring */
-	bool ring;       /* io_uring even where all members live in memory */
+	unsigned io_max;     /* member I/Os in flight at once; more are queued inside */
+	bool sync;           /* plain pread and pwrite instead of io_uring */
+	bool ring;           /* io_uring even where all members live in memory */
 	/*
 	 * A descriptor, or 0 for none, that io_uring keeps open until the last member I/O has
 	 * ended, even those that the kernel finishes for a dead process: the other end of a pipe
