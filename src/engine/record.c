@@ -355,7 +355,8 @@ static void notice_failures(struct record *record)
 static void asked(struct record *record)
 {
 	record->stalled = false;
-	if (!record->engine->readonly)
+	/* Or a write, accepted before the array is to be read-only again, has its turn now. */
+	if (!record->engine->readonly || record->writes > 0)
 		record->sealed = false;
 	record_schedule(record);
 }
