@@ -505,7 +505,7 @@ static void link_step(struct engine *engine, struct mirror_step *step, unsigned 
 
 	step->engine = engine;
 	step->places = &mirror->step_places[number * copies];
-	step->buffers = &mirror->step_buffers[number * (copies + 1) * mirror->step_bytes];
+	step->buffers = &mirror->step_buffers[number * (copies + 2) * mirror->step_bytes];
 	step->read = &mirror->step_read[number * copies];
 	step->read_device = &mirror->step_devices[number * copies];
 	step->ios = &mirror->step_ios[number * 3 * copies];
@@ -530,7 +530,7 @@ static int take_memory(struct engine *engine, unsigned requests)
 	mirror->step_read = engine_take(engine, steps * copies, sizeof(*mirror->step_read));
 	mirror->step_devices = engine_take(engine, steps * copies, sizeof(*mirror->step_devices));
 	mirror->step_ios = engine_take(engine, steps * 3 * copies, sizeof(*mirror->step_ios));
-	mirror->step_buffers = engine_take(engine, steps * (copies + 1), mirror->step_bytes);
+	mirror->step_buffers = engine_take(engine, steps * (copies + 2), mirror->step_bytes);
 	if (mirror->works == NULL || mirror->ios == NULL || mirror->read_end == NULL ||
 		mirror->places == NULL || mirror->devices == NULL || mirror->copies == NULL ||
 		mirror->step_places == NULL || mirror->step_read == NULL ||

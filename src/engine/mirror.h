@@ -100,8 +100,8 @@ struct mirror_step {
 	struct geometry_piece *places;
 	unsigned copies; /* places of them */
 	unsigned target_copy;
-	bool read_one; /* one copy is enough, as long as it can be read */
-	unsigned good; /* the copy that is right; ENGINE_NONE */
+	bool read_one;  /* one copy is enough, as long as it can be read */
+	uint8_t *right; /* the bytes that all copies should have */
 	unsigned pending;
 	enum mirror_read *read; /* [copies] */
 	unsigned *read_device;  /* [copies] */
@@ -109,7 +109,9 @@ struct mirror_step {
 	   and the one that could not be read. */
 	struct mirror_step_io *ios;
 	unsigned write_count, write_next;
-	uint8_t *buffers; /* [copies + 1] of step_bytes; the last is for verifying */
+	/* [copies + 2] of step_bytes: the last two to read again what was rewritten, and to put
+	   together what is right. */
+	uint8_t *buffers;
 };
 
 struct mirror {

@@ -113,7 +113,7 @@ static void verify_done(struct world_io *world_io, int result)
 
 	device_account(step->engine, io->device, world_io, result);
 	step->pending--;
-	if (result == 0 && memcmp(again, buffer_of(step, step->good), step_bytes(step)) == 0)
+	if (result == 0 && memcmp(again, step->right, step_bytes(step)) == 0)
 		step->engine->devices[io->device].corrected_reads += (uint32_t)(step_bytes(step) /
 										SECTOR_BYTES);
 	else if (mark_bad(step, io->copy, io->device) < 0)
@@ -151,11 +151,11 @@ static void write_copies(struct mirror_step *step)
 
 		if (!device_is_written(step->engine, io->device))
 			continue; /* failed meanwhile */
-		submit(io, WORLD_WRITE, buffer_of(step, step->good), write_done);
+		submit(io, WORLD_WRITE, step->right, write_done);
 		return;
 	}
 	if (step->purpose == MIRROR_ANSWER)
-		copy_to_client(step, buffer_of(step, step->good));
+		copy_to_client(step, step->right);
 	step_over(step);
 }
 
@@ -168,13 +168,26 @@ static void want_write(struct mirror_step *step, unsigned copy, unsigned device,
 	io->verify = verify;
 }
 
-static bool is_equal(const struct mirror_step *step, unsigned a, unsigned b)
+static const uint8_t *sector_of(const struct mirror_step *step, unsigned copy, uint64_t at)
 {
-	return memcmp(buffer_of(step, a), buffer_of(step, b), step_bytes(step)) == 0;
+	return buffer_of(step, copy) + at;
 }
 
-/* The first copy that more than half of those read agree with; ENGINE_NONE without a majority. */
-static unsigned majority(const struct mirror_step *step)
+static bool is_equal(const struct mirror_step *step, unsigned a, unsigned b, uint64_t at)
+{
+	return memcmp(sector_of(step, a, at), sector_of(step, b, at), SECTOR_BYTES) == 0;
+}
+
+static unsigned first_read(const struct mirror_step *step)
+{
+	for (unsigned copy = 0; copy < step->copies; copy++)
+		if (step->read[copy] == MIRROR_READ_WELL)
+			return copy;
+	return ENGINE_NONE;
+}
+
+/* The first copy that more than half of those read agree with in a sector; or ENGINE_NONE. */
+static unsigned majority(const struct mirror_step *step, uint64_t at)
 {
 	unsigned read = 0;
 
@@ -187,97 +200,121 @@ static unsigned majority(const struct mirror_step *step)
 			continue;
 		for (unsigned other = 0; other < step->copies; other++)
 			agreeing += step->read[other] == MIRROR_READ_WELL &&
-				    is_equal(step, copy, other);
+				    is_equal(step, copy, other, at);
 		if (2 * agreeing > read)
 			return copy;
 	}
 	return ENGINE_NONE;
 }
 
-/* Which copies are not as the good one: told, and noted to be written if that is wanted. */
-static void compare_copies(struct mirror_step *step)
+/*
+ * Two copies that differ say nothing about which is right. A resync takes the first, as everybody
+ * who read meanwhile did; check and repair take what most copies say, and the first if there is no
+ * most. *@ret_wrong: the slot of the one copy that most others contradict, ENGINE_NONE if that
+ * cannot be told.
+ */
+static unsigned judge_sector(const struct mirror_step *step, uint64_t at, unsigned *ret_wrong)
 {
-	unsigned differing = 0, read = 0, last = 0;
+	bool vote = step->window->action == ENGINE_ACTION_REPAIR ||
+		    step->window->action == ENGINE_ACTION_CHECK;
+	unsigned most = majority(step, at);
+	unsigned good = vote && most != ENGINE_NONE ? most : first_read(step);
+	unsigned differing = 0;
 
+	*ret_wrong = ENGINE_NONE;
+	for (unsigned copy = 0; copy < step->copies; copy++) {
+		if (step->read[copy] != MIRROR_READ_WELL || is_equal(step, copy, good, at))
+			continue;
+		differing++;
+		*ret_wrong = step->places[copy].slot;
+	}
+	if (differing != 1 || most == ENGINE_NONE || !vote)
+		*ret_wrong = ENGINE_NONE;
+	return good;
+}
+
+/* Are all copies that were read alike in this sector? The common case, and quick. */
+static bool is_uniform(const struct mirror_step *step, uint64_t at, uint64_t bytes)
+{
+	unsigned first = first_read(step);
+
+	for (unsigned copy = first + 1; copy < step->copies; copy++)
+		if (step->read[copy] == MIRROR_READ_WELL &&
+			memcmp(sector_of(step, copy, at), sector_of(step, first, at), bytes) != 0)
+			return false;
+	return true;
+}
+
+/* Put together what is right, sector by sector, and tell where copies differ. */
+static void compose(struct mirror_step *step)
+{
+	uint8_t *right = buffer_of(step, step->copies + 1);
+
+	memcpy(right, buffer_of(step, first_read(step)), step_bytes(step));
+	for (uint64_t at = 0; at < step_bytes(step); at += SECTOR_BYTES) {
+		unsigned wrong;
+
+		if (is_uniform(step, at, SECTOR_BYTES))
+			continue;
+		memcpy(right + at, sector_of(step, judge_sector(step, at, &wrong), at),
+			SECTOR_BYTES);
+		sync_mismatch(step->engine, step->lock.first_bytes + at, SECTOR_BYTES, wrong);
+	}
+	step->right = right;
+}
+
+/* Whoever differs from what is right is written; also a device beside it in its slot. */
+static void want_corrections(struct mirror_step *step)
+{
 	for (unsigned copy = 0; copy < step->copies; copy++) {
 		unsigned both[2], writers;
 
-		if (step->read[copy] != MIRROR_READ_WELL)
-			continue;
-		read++;
-		if (is_equal(step, copy, step->good))
-			continue;
-		differing++;
-		last = copy;
-		if (step->purpose != MIRROR_EQUALISE)
+		if (step->read[copy] != MIRROR_READ_WELL ||
+			memcmp(buffer_of(step, copy), step->right, step_bytes(step)) == 0)
 			continue;
 		writers = slot_writers(step->engine, step->places[copy].slot, both);
 		for (unsigned i = 0; i < writers; i++)
 			want_write(step, copy, both[i], false);
 	}
-	if (differing > 0)
-		sync_mismatch(step->engine, step->lock.first_bytes, step_bytes(step),
-			differing == 1 && read > 2 ? step->places[last].slot : ENGINE_NONE);
 }
 
-/*
- * Two copies that differ say nothing about which is right. A resync takes the first, as everybody
- * who read meanwhile did; a repair takes what most copies say, and the first if there is no most.
- */
-static void choose_good(struct mirror_step *step)
+static void compare_copies(struct mirror_step *step)
 {
-	bool vote = step->window != NULL && (step->window->action == ENGINE_ACTION_REPAIR ||
-						    step->window->action == ENGINE_ACTION_CHECK);
-
-	step->good = vote ? majority(step) : ENGINE_NONE;
-	for (unsigned copy = 0; copy < step->copies && step->good == ENGINE_NONE; copy++)
-		if (step->read[copy] == MIRROR_READ_WELL)
-			step->good = copy;
+	if (is_uniform(step, 0, step_bytes(step)))
+		return;
+	compose(step);
+	if (step->purpose == MIRROR_EQUALISE)
+		want_corrections(step);
 }
 
-static bool differs_somewhere(const struct mirror_step *step)
-{
-	for (unsigned copy = 0; copy < step->copies; copy++)
-		if (step->read[copy] == MIRROR_READ_WELL && !is_equal(step, copy, step->good))
-			return true;
-	return false;
-}
-
+/* The ios of copies that were read are free again; they may be used in any order. */
 static void note_writes(struct mirror_step *step)
 {
 	step->write_count = step->write_next = 0;
-	/* The ios of copies that were read are free again; they may be used in any order. */
-	if (!step->engine->readonly)
-		for (unsigned copy = 0; copy < step->copies; copy++)
-			if (step->read[copy] == MIRROR_READ_BADLY)
-				want_write(step, copy, step->read_device[copy], true);
+	step->right = buffer_of(step, first_read(step));
+	if (step->purpose == MIRROR_CHECK || step->purpose == MIRROR_EQUALISE)
+		compare_copies(step);
 	if (step->purpose == MIRROR_REBUILD)
 		want_write(step, step->target_copy, step->target, false);
-	else if (step->purpose != MIRROR_ANSWER)
-		compare_copies(step);
+	for (unsigned copy = 0; copy < step->copies && !step->engine->readonly; copy++)
+		if (step->read[copy] == MIRROR_READ_BADLY)
+			want_write(step, copy, step->read_device[copy], true);
 }
 
 static void read_all(struct mirror_step *step);
 
 static void judge(struct mirror_step *step)
 {
-	bool is_sector = step_bytes(step) == SECTOR_BYTES;
-	bool compares = step->purpose == MIRROR_CHECK || step->purpose == MIRROR_EQUALISE;
-
-	choose_good(step);
-	if (step->good == ENGINE_NONE && step->read_one) {
-		step->read_one = false;
-		read_all(step);
-	} else if (step->good == ENGINE_NONE) {
-		if (is_sector)
-			sector_lost(step);
-		else
-			again_by_sectors(step);
-	} else if (compares && !is_sector && differs_somewhere(step)) {
-		again_by_sectors(step); /* exact ranges, and a vote for each */
-	} else {
+	if (first_read(step) != ENGINE_NONE) {
 		note_writes(step);
 		write_copies(step);
+	} else if (step->read_one) {
+		step->read_one = false;
+		read_all(step);
+	} else if (step_bytes(step) == SECTOR_BYTES) {
+		sector_lost(step);
+	} else {
+		again_by_sectors(step);
 	}
 }
 
