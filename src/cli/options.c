@@ -199,6 +199,30 @@ static int apply_consistency(struct cli_options *options, const char *value, str
 	return 0;
 }
 
+/* Modes of their own in mdadm, forms of examine here. */
+static int examine_form(struct cli_options *options, bool *form, struct fault *fault)
+{
+	if (options->mode != CLI_NONE && options->mode != CLI_EXAMINE)
+		return fault_set(fault, -EINVAL,
+			"--examine-bitmap and --examine-badblocks belong to examine, not to %s",
+			verb_of_mode(options->mode)->name);
+	options->mode = CLI_EXAMINE;
+	*form = true;
+	return 0;
+}
+
+static int apply_bitmap_form(struct cli_options *options, const char *value, struct fault *fault)
+{
+	(void)value;
+	return examine_form(options, &options->bitmap_form, fault);
+}
+
+static int apply_badblocks_form(struct cli_options *options, const char *value, struct fault *fault)
+{
+	(void)value;
+	return examine_form(options, &options->badblocks_form, fault);
+}
+
 static int apply_scan_in(struct cli_options *options, const char *value, struct fault *fault)
 {
 	options->scan_in[options->scan_in_count++] = (char *)value; /* only read */
@@ -368,6 +392,10 @@ const struct option_row option_rows[] = {
 		"Do not start an array that lacks members, also with *--scan*."),
 	FLAG("brief", 'b', D | E, brief, "One ARRAY line each."),
 	FLAG("export", 'Y', D | E, export_form, "KEY=value lines."),
+	CALL("examine-bitmap", 'X', NULL, E, apply_bitmap_form,
+		"What the write-intent bitmaps of members say."),
+	CALL("examine-badblocks", 0, NULL, E, apply_badblocks_form,
+		"Which blocks members have recorded as bad."),
 	FLAG("json", 0, D | E | Q | T, json, "JSON, as docs/json.md describes it."),
 	FLAG("test", 't', D, test, "The exit code tells the state of the array."),
 	VALUE(OPTION_BYTES, "offset", 0, "BYTES", K, offset_bytes,

@@ -48,6 +48,10 @@ static int run_examine(const struct cli_options *options)
 
 	if (no_words(options, "devices") != 0)
 		return CLI_USAGE;
+	if (options->bitmap_form)
+		return show_bitmap(options->words, options->word_count, &show);
+	if (options->badblocks_form)
+		return show_badblocks(options->words, options->word_count, &show);
 	return show_examine(options->words, options->word_count, &show);
 }
 

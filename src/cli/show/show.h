@@ -20,6 +20,9 @@ struct show_options {
 };
 
 int show_examine(char *const *paths, unsigned count, const struct show_options *options);
+/* The write-intent bitmap, or the bad-block log, of each device. */
+int show_bitmap(char *const *paths, unsigned count, const struct show_options *options);
+int show_badblocks(char *const *paths, unsigned count, const struct show_options *options);
 int show_detail(char *const *names, unsigned count, const struct show_options *options);
 int show_query(char *const *paths, unsigned count, const struct show_options *options);
 /* strake status: what /proc/mdstat would say about all running arrays, or about the named ones. */

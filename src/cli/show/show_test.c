@@ -342,6 +342,24 @@ static void detail_test_is_as_mdadm(void **state)
 	assert_true(for_each("detail", ".test", check_health) >= 26);
 }
 
+/*
+ * The kernel reckons the time that is left from counts of its last measurement, which nobody shows:
+ * only near to what the printed speed makes of it. Both become "finish=?".
+ */
+static void compare_finish(const char *name, char *expected, char *actual)
+{
+	char *a = strstr(expected, "finish="), *b = strstr(actual, "finish=");
+	double difference;
+
+	if (a == NULL || b == NULL)
+		return;
+	difference = strtod(a + 7, NULL) - strtod(b + 7, NULL);
+	if (difference > 0.15 || difference < -0.15)
+		fail_msg("%s: md says %.14s, we %.14s", name, a, b);
+	memset(a + 7, '?', strcspn(a + 7, "m"));
+	memset(b + 7, '?', strcspn(b + 7, "m"));
+}
+
 /* But for the first line, which there lists the levels of the kernel. */
 static void check_status(const char *name)
 {
@@ -358,7 +376,8 @@ static void check_status(const char *name)
 	text_open(&text);
 	status_text(replies, text.out);
 	json_decref(replies);
-	assert_text(name, strchr(expected, '\n'), strchr(text_close(&text), '\n'));
+	compare_finish(name, expected, text_close(&text));
+	assert_text(name, strchr(expected, '\n'), strchr(text.data, '\n'));
 	assert_non_null(strstr(text.data, "Personalities : [linear] [raid0] [raid1] "));
 	free(text.data);
 }

@@ -18,13 +18,6 @@ slow() { echo 100 >/proc/sys/dev/raid/speed_limit_min; echo 100 >/proc/sys/dev/r
 fast() { echo 200000 >/proc/sys/dev/raid/speed_limit_max; echo 1000 >/proc/sys/dev/raid/speed_limit_min; }
 cap() { # name
 	n=$1
-	cat /proc/mdstat >"$O/$n.mdstat"
-	mdadm --detail /dev/md0 >"$O/$n.detail" 2>&1
-	mdadm --detail --brief /dev/md0 >"$O/$n.detail-brief" 2>&1
-	mdadm --detail --brief --verbose /dev/md0 >"$O/$n.detail-brief-verbose" 2>&1
-	mdadm --detail --export /dev/md0 >"$O/$n.detail-export" 2>&1
-	mdadm --detail --test /dev/md0 >/dev/null 2>&1; echo $? >"$O/$n.test"
-	mdadm --query /dev/md0 >"$O/$n.query" 2>&1
 	{
 		for f in level layout chunk_size raid_disks component_size metadata_version \
 			array_state degraded sync_action; do
@@ -36,6 +29,13 @@ cap() { # name
 			echo "dev ${d##*-} $(cat $d/slot) $(cat $d/state) $(cat $d/block/dev)"
 		done
 	} >"$O/$n.sys" 2>/dev/null
+	cat /proc/mdstat >"$O/$n.mdstat"
+	mdadm --detail /dev/md0 >"$O/$n.detail" 2>&1
+	mdadm --detail --brief /dev/md0 >"$O/$n.detail-brief" 2>&1
+	mdadm --detail --brief --verbose /dev/md0 >"$O/$n.detail-brief-verbose" 2>&1
+	mdadm --detail --export /dev/md0 >"$O/$n.detail-export" 2>&1
+	mdadm --detail --test /dev/md0 >/dev/null 2>&1; echo $? >"$O/$n.test"
+	mdadm --query /dev/md0 >"$O/$n.query" 2>&1
 }
 stop() { mdadm --stop /dev/md0; fast; for d in $B $C $D $E $F; do mdadm --zero-superblock $d; dd if=/dev/zero of=$d bs=64k count=40; done >/dev/null 2>&1; }
 make() { yes | mdadm --create /dev/md0 --run "$@" >>"$O/log" 2>&1; }
@@ -62,7 +62,7 @@ make --level=10 --raid-devices=2 --layout=n2 --assume-clean $B $C; cap r10-n2of2
 make --level=10 --raid-devices=5 --layout=n3 --assume-clean $B $C missing $E $F; cap r10-n3; stop
 make --level=1 --raid-devices=2 --assume-clean $B $C; mdadm --add /dev/md0 $D; sleep 0.5; slow; mdadm --replace /dev/md0 $C --with $D; sleep 2; cap r1-replace; stop
 make --level=5 --raid-devices=3 --assume-clean $B $C $D; mdadm --readonly /dev/md0; cap r5-ro; stop
-make --level=5 --raid-devices=3 --assume-clean $B $C $D; echo 1 > /sys/module/md_mod/parameters/start_ro; dd if=/dev/urandom of=/dev/md0 bs=4k count=1 oflag=direct; cap r5-active; mdadm --stop /dev/md0; echo 0 >/sys/module/md_mod/parameters/start_ro; stop
+make --level=5 --raid-devices=3 --assume-clean $B $C $D; echo 20 >/sys/block/md0/md/safe_mode_delay; dd if=/dev/urandom of=/dev/md0 bs=4k count=1 oflag=direct; cap r5-active; stop
 make --level=5 --raid-devices=3 --assume-clean $B $C $D; mdadm --fail /dev/md0 $C; mdadm --fail /dev/md0 $D; sleep 0.5; cap r5-failed; stop
 slow; make --level=5 --raid-devices=3 --bitmap=internal $B $C $D; sleep 1; mdadm --readonly /dev/md0; sleep 0.5; cap r5-ro-rebuild; stop
 make --level=1 --raid-devices=2 --force $B $C; stop; make --level=1 --raid-devices=1 --force --assume-clean $B; cap r1-one; stop
