@@ -151,9 +151,26 @@ int assembly_force(struct assembling *a, struct verdict *verdicts)
 	return result == 0 ? change_events(a, verdicts) : result;
 }
 
-int assembly_force_clean(struct assembling *a, const struct verdict *verdicts)
+/* Where writes were in flight, what was rebuilt may not fit the others any more. */
+static int change_recovery(struct assembling *a, const struct verdict *verdicts)
 {
 	int result = 0;
+
+	for (unsigned i = 0; result == 0 && i < a->count; i++)
+		if (is_member(a, &verdicts[i]) && verdicts[i].recovered_sectors > 0)
+			result = change(a, &(struct md_assembly_change){
+						   .candidate = i,
+						   .what = MD_CHANGE_RECOVERY,
+						   .old = verdicts[i].recovered_sectors,
+					   });
+	for (unsigned i = 0; i < a->ret->device_count; i++)
+		a->ret->devices[i].recovery_offset_bytes = 0;
+	return result;
+}
+
+int assembly_force_clean(struct assembling *a, const struct verdict *verdicts)
+{
+	int result = change_recovery(a, verdicts);
 
 	for (unsigned i = 0; result == 0 && i < a->count; i++)
 		if (is_member(a, &verdicts[i]) && a->candidates[i].super->resync_offset != MD_CLEAN)

@@ -115,6 +115,11 @@ char *md_change_text(const struct md_candidate *candidates, const struct md_asse
 			"clearing FAULTY flag for device %u in %s: it has slot %" PRIu64 " there",
 			change->dev_number, x->path, change->value);
 		break;
+	case MD_CHANGE_RECOVERY:
+		(void)snprintf(text, size,
+			"rebuilding %s (slot %u) from its beginning, not from sector %" PRIu64,
+			x->path, md_super_role(x->super), change->old);
+		break;
 	case MD_CHANGE_CLEAN:
 		(void)snprintf(text, size,
 			"marking array as 'clean' in %s: parity may be wrong where writes were in "
@@ -149,6 +154,9 @@ void md_change_apply(const struct md_assembly_change *change, struct md_super *s
 		break;
 	case MD_CHANGE_ROLE:
 		change_role(change, super);
+		break;
+	case MD_CHANGE_RECOVERY:
+		super->recovery_offset = 0;
 		break;
 	case MD_CHANGE_CLEAN:
 		super->resync_offset = MD_CLEAN;

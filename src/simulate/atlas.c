@@ -337,7 +337,10 @@ static void pardon(struct run *run, unsigned i)
 static bool look_at(struct run *run, const struct engine_device_status *status, unsigned device)
 {
 	struct disk *disk = &run->disks[status->member];
-	bool lost = disk->state == ENGINE_DEVICE_IN_SYNC && status->state != ENGINE_DEVICE_IN_SYNC;
+	/* What was rebuilt so far may have been read. */
+	bool lost = (disk->state == ENGINE_DEVICE_IN_SYNC ||
+			    disk->state == ENGINE_DEVICE_REBUILDING) &&
+		    status->state != ENGINE_DEVICE_IN_SYNC && status->state != disk->state;
 
 	if (disk->state != status->state)
 		judge_change(run, status->member, status);
