@@ -17,7 +17,7 @@
 #include "util/rounding.h"
 
 #define CALLS 10u
-#define RUNS 400u
+#define RUNS 200u
 #define ROUNDS 8u
 
 struct run {

@@ -130,7 +130,7 @@ static void check_device(struct rig *rig, unsigned device)
 	uint8_t expected[SECTOR], found[SECTOR];
 
 	if (d->state == ENGINE_DEVICE_REBUILDING)
-		end = round_down(d->recovered_bytes, SECTOR);
+		end = min_u64(end, round_down(d->recovered_bytes, SECTOR));
 	else if (d->state != ENGINE_DEVICE_IN_SYNC)
 		return;
 	for (uint64_t at = 0; at < end; at += SECTOR) {
