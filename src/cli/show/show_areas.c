@@ -147,8 +147,11 @@ static int read_bitmap(struct area *area, struct fault *fault)
 		r = member_read(area->member, sector * MD_SECTOR, header, sizeof(header));
 	if (r == 0)
 		r = md_bitmap_decode(header, &area->bitmap, fault);
-	if (r < 0 && fault->error != 0)
+	if (r < 0 && fault->error != 0) {
+		(void)fault_append(fault, "; all of the array counts as changed, and to start it "
+					  "makes the bitmap anew");
 		return fault_prefix(fault, "%s: ", area->path);
+	}
 	if (r < 0)
 		return fault_set(
 			fault, r, "%s: cannot read the bitmap: %s", area->path, strerror(-r));

@@ -14,6 +14,7 @@ LAYOUTS = {
 	6: {2: "left-symmetric", 9: "ddf-N-restart"},
 	10: {0x102: "near=2", 0x103: "near=3", 0x201: "far=2", 0x10201: "offset=2"},
 }
+REDUNDANCY = {4: 1, 5: 1, 6: 2}
 ACTIONS = {"recovery": "recover", "resync": "resync", "check": "check"}
 
 
@@ -87,7 +88,7 @@ def reply(out, name):
 		"working_devices": len(members) - states.count("faulty"),
 		"failed_devices": states.count("faulty"),
 		"spare_devices": states.count("spare") + states.count("spare rebuilding"),
-		"degraded_devices": int(sysfs["degraded"]), "failed": sysfs["array_state"] == "broken",
+		"degraded_devices": int(sysfs["degraded"]), "failed": int(sysfs["degraded"]) > REDUNDANCY.get(level, slots - 1),
 		"consistency_policy": "bitmap" if chunk else "resync",
 		"bitmap": {"location": "internal", "chunk_bytes": chunk, "bits": max(bits, 1),
 			"dirty_bits": int(pages.group(1))} if chunk else None,
