@@ -61,6 +61,7 @@ struct record_device {
 	bool log_in_update;
 	/* What the superblocks on the members say of it, and what those in flight do. */
 	struct record_fact recorded, filled;
+	bool is_behind;        /* at the start it missed the latest update */
 	bool is_filled;        /* it has a superblock in this update, */
 	enum record_rank rank; /* that goes out so */
 	uint32_t corrected_before;

@@ -185,6 +185,7 @@ static void note_recorded(struct record_device *d)
 	if (!d->is_filled || !record_device_lives(d))
 		return;
 	d->recorded = d->filled;
+	d->is_behind = false;
 	memcpy(d->written, d->block, MD_SUPER_BYTES);
 }
 
