@@ -205,7 +205,8 @@ static void forget_row(
 	if (stripe >= stripes->stripe_count)
 		return;
 	for (unsigned slot = 0; slot < run->choice.slots; slot++)
-		if (lost[slot] && stripes_role_of(stripes, stripe, slot, &data) == STRIPES_DATA)
+		if ((lost[slot] || is_spoiled(run, slot, row)) &&
+			stripes_role_of(stripes, stripe, slot, &data) == STRIPES_DATA)
 			shadow_forget(run->shadow,
 				(stripes_array_offset(stripes, stripe, data) +
 					offset % stripes->chunk_bytes) /
@@ -215,13 +216,12 @@ static void forget_row(
 void atlas_lost_copy(struct run *run)
 {
 	bool lost[DISKS_MAX];
-	unsigned count = atlas_lost_count(run);
 	struct stripes stripes;
 
 	if (run->shadow == NULL)
 		return;
 	shadow_undo_choices(run->shadow);
-	if (count == 0 || !is_parity_level(run->choice.level))
+	if (!is_parity_level(run->choice.level))
 		return;
 	atlas_lost_slots(run, lost);
 	stripes_of(run, &stripes);

@@ -199,17 +199,6 @@ static void end_blackout(struct run *run)
 	array_kill(run);
 }
 
-static void repair_after_force(struct run *run)
-{
-	struct engine_status status;
-
-	if (!run->needs_repair || run->readonly || run->operator.busy)
-		return;
-	(void)engine_status(run->engine, &status);
-	if (status.action == ENGINE_ACTION_REPAIR)
-		run->needs_repair = false; /* look_at_resync() goes on when it has ended */
-}
-
 static void work(struct run *run)
 {
 	while (!run_is_over(run) &&
@@ -225,7 +214,6 @@ static void work(struct run *run)
 		operator_tick(run);
 		clients_start(run);
 		run_step(run);
-		repair_after_force(run);
 	}
 }
 
@@ -322,6 +310,8 @@ void simulate_run(const struct simulate_options *options, struct simulate_result
 		run->shadow = shadow_new(run->array_bytes / SHADOW_SECTOR,
 			run->choice.garbage ? SHADOW_ANY : SHADOW_ZERO);
 		run->resync = true;
+		if (run->choice.garbage)
+			memset(run->dirty_rows, 1, run->rows);
 		if (!is_parity_level(run->choice.level))
 			shadow_unsure(run->shadow);
 		clients_init(run);

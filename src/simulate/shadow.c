@@ -392,13 +392,19 @@ void shadow_undo_choices(struct shadow *shadow)
 
 void shadow_forget(struct shadow *shadow, uint64_t sector)
 {
-	struct entry entry = {.value = SHADOW_ANY, .begun = shadow->now, .ended = shadow->now};
+	uint64_t now = ++shadow->now;
 
-	for (uint32_t e = shadow->heads[sector]; e != NONE; e = shadow->entries[e].next)
-		if (shadow->entries[e].value == SHADOW_ANY && shadow->entries[e].dead == 0 &&
-			shadow->entries[e].ended != 0)
-			return;
-	push(shadow, sector, &entry);
+	/* Later than what is being read: that may have been there before. */
+	for (uint32_t e = shadow->heads[sector]; e != NONE; e = shadow->entries[e].next) {
+		struct entry *entry = &shadow->entries[e];
+
+		if (entry->value != SHADOW_ANY || entry->dead != 0 || entry->ended == 0)
+			continue;
+		entry->begun = entry->ended = now;
+		return;
+	}
+	push(shadow, sector,
+		&(struct entry){.value = SHADOW_ANY, .begun = now, .ended = now});
 }
 
 static void list_allowed(const struct shadow *shadow, uint64_t sector, char *text, size_t length)

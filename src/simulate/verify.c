@@ -269,7 +269,16 @@ void verify_corruption(struct run *run)
 /* Redundancy must be right, and the bad sectors that are left are found and mended. */
 void verify_scrub(struct run *run)
 {
-	uint64_t mismatches = scrub(run, ENGINE_ACTION_CHECK);
+	uint64_t mismatches;
+
+	/* As md does after a forced start of RAID 6: P and Q may contradict each other. */
+	if (run->needs_repair) {
+		(void)scrub(run, ENGINE_ACTION_REPAIR);
+		run->needs_repair = false;
+		if (!run_is_over(run))
+			atlas_look(run);
+	}
+	mismatches = run_is_over(run) ? 0 : scrub(run, ENGINE_ACTION_CHECK);
 
 	if (!run_is_over(run) && mismatches != 0)
 		run_fail(run, "mismatch", "check finds %" PRIu64 " sectors that do not match",
