@@ -9,10 +9,22 @@ node=$STRAKE_RUNTIME_DIR/md0
 state_in() { "$STRAKE" examine "$1" | sed -n 's/.* State : //p' | head -n 1; }
 is_state() { [ "$(state_in "$1")" = "$2" ]; }
 both() { is_state d0 "$1" && is_state d1 "$1"; }
+# writing SEED COMMAND…: while the start of the array is written again and again.
+writing() {
+	writing_seed=$1
+	shift
+	while "$PATTERN" write "$node" "$writing_seed" 0 4096; do :; done >/dev/null 2>&1 &
+	writer=$!
+	until_true 5 "$@"
+	writing_rc=$?
+	kill $writer
+	wait $writer 2>/dev/null
+	return $writing_rc
+}
 start() {
 	runs "$1: assemble" assemble md0 --export=fuse d0 d1
 	check "$1: write" "$PATTERN" write "$node" "$2"
-	check "$1: marked active while it is written" both active
+	check "$1: marked active while it is written" writing "$2" both active
 }
 ends() {
 	check "$1: the process ends" until_true 10 no_daemons
@@ -25,7 +37,7 @@ runs "create" create md0 --level 1 --raid-devices 2 --assume-clean --export=none
 start "idle" 1
 check "idle: clean by itself" until_true 10 both clean
 check "idle: active again" "$PATTERN" write "$node" 2
-check "idle: active again" both active
+check "idle: marked active again" writing 2 both active
 runs "stop" stop md0
 ends "stop"
 for signal in TERM INT HUP; do
@@ -51,7 +63,9 @@ runs "read-write: stop" stop md0
 ends "read-write"
 
 start "kill" 7
-kill -9 "$(daemon_pid md0)"
+pid=$(daemon_pid md0)
+check "kill: write" "$PATTERN" write "$node" 7 0 4096
+kill -9 "$pid"
 until_true 10 no_daemons
 check "kill: active on the members" both active
 run stop md0
