@@ -13,12 +13,13 @@ both() { is_state d0 "$1" && is_state d1 "$1"; }
 writing() {
 	writing_seed=$1
 	shift
-	while "$PATTERN" write "$node" "$writing_seed" 0 4096; do :; done >/dev/null 2>&1 &
+	: >go_on
+	while [ -e go_on ] && "$PATTERN" write "$node" "$writing_seed" 0 4096; do :; done &
 	writer=$!
 	until_true 5 "$@"
 	writing_rc=$?
-	kill $writer
-	wait $writer 2>/dev/null
+	rm go_on # the last write has to end: an array whose file is open does not stop
+	wait $writer
 	return $writing_rc
 }
 start() {
