@@ -1,6 +1,8 @@
 # A thin face on meson: all rules live in meson.build.
 BUILD ?= build
-.PHONY: all check demo bench fuzz install clean
+.PHONY: all check demo bench fuzz sim sim-long mutations install clean
+RUNS ?= 100000
+JOBS ?= $(shell nproc)
 
 all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
@@ -19,6 +21,16 @@ bench: all
 
 fuzz:
 	fuzz/run
+
+# Seeds that found bugs and a fixed batch; then RUNS runs from a new seed.
+sim: all
+	tests/sim/seeds.sh $(BUILD)/strake
+
+sim-long: all
+	$(BUILD)/strake sim --runs $(RUNS) --jobs $(JOBS)
+
+mutations:
+	tests/sim/mutations.sh
 
 install: all
 	meson install -C $(BUILD)

@@ -26,6 +26,7 @@
 #define K CLI_BIT(CLI_CAT)
 #define M CLI_BIT(CLI_MANAGE)
 #define W CLI_BIT(CLI_WAIT)
+#define SIM CLI_BIT(CLI_SIM)
 #define ALL CLI_ALL
 #define AT(field) offsetof(struct cli_options, field)
 
@@ -291,7 +292,7 @@ const struct option_row option_rows[] = {
 	VERB("replace", 0, "The members that follow are copied to spares and then become faulty."),
 	VERB("with", 0, "After *--replace*: the spares to take, in the same order."),
 
-	CALL("level", 'l', "LEVEL", C | B, apply_level,
+	CALL("level", 'l', "LEVEL", C | B | SIM, apply_level,
 		"RAID level, by number or name: linear, 0 (raid0, stripe), 1 (raid1, mirror), 4, "
 		"5, "
 		"6, 10."),
@@ -402,6 +403,24 @@ const struct option_row option_rows[] = {
 		"First byte of the array to write out, units allowed."),
 	VALUE(OPTION_BYTES, "length", 0, "BYTES", K, length_bytes,
 		"How many bytes to write out, units allowed. Default: to the end."),
+	VALUE(OPTION_TEXT, "seed", 0, "N", SIM, sim_seed,
+		"The first seed. Default: the time, which is printed."),
+	VALUE(OPTION_TEXT, "runs", 0, "N", SIM, sim_runs, "Runs, with rising seeds. Default: 1."),
+	VALUE(OPTION_TEXT, "jobs", 0, "N", SIM, sim_jobs, "Processes that share the runs."),
+	VALUE(OPTION_TEXT, "atlas", 0, "WHICH", SIM, sim_atlas,
+		"within: only faults that the level survives, so any loss is a failure. beyond: more "
+		"than it survives; then errors must be exact, and bytes never wrong."),
+	FLAG("trace", 0, SIM, sim_trace, "Print everything that happens."),
+	FLAG("no-shrink", 0, SIM, sim_no_shrink, "Do not cut a failing run down."),
+	FLAG("twice", 0, SIM, sim_twice, "Run each seed twice and compare the traces."),
+	VALUE(OPTION_TEXT, "ops", 0, "N", SIM, sim_ops, "Operations of a run."),
+	VALUE(OPTION_TEXT, "clients", 0, "N", SIM, sim_clients, "Clients of a run."),
+	VALUE(OPTION_TEXT, "no-faults", 0, "WORDS", SIM, sim_no_faults,
+		"Kinds of faults to leave out, or all."),
+	VALUE(OPTION_TEXT, "no-commands", 0, "WORDS", SIM, sim_no_commands,
+		"Management commands to leave out, or all."),
+	VALUE(OPTION_TEXT, "skip", 0, "NUMBERS", SIM, sim_skip,
+		"Numbers of single faults to leave out, as a shrunk run prints them."),
 	FLAG("verbose", 'v', ALL, verbose, "Say more."),
 	FLAG("quiet", 'q', ALL, quiet, "Say less."),
 	FLAG("help", 'h', ALL, help, "Print the options, those of a mode if one is given before."),

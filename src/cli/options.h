@@ -37,6 +37,7 @@ enum cli_mode {
 	CLI_CHECK,
 	CLI_REPAIR,
 	CLI_SPEED,
+	CLI_SIM,
 	CLI_MODES,
 };
 
@@ -105,6 +106,10 @@ struct cli_options {
 	bool sync_io;
 	bool ring_io;
 	uint64_t offset_bytes, length_bytes;
+	/* sim */
+	const char *sim_seed, *sim_runs, *sim_jobs, *sim_atlas, *sim_ops, *sim_clients;
+	const char *sim_no_faults, *sim_no_commands, *sim_skip;
+	bool sim_trace, sim_no_shrink, sim_twice;
 	bool help, version_wanted;
 	bool readwrite, wait, yes;
 	const char *action;

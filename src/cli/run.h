@@ -15,6 +15,7 @@ int cli_stop(const struct cli_options *options);
 int cli_zero(const struct cli_options *options);
 int cli_cat(const struct cli_options *options);
 int cli_partprobe(const struct cli_options *options);
+int cli_sim(const struct cli_options *options);
 int cli_readahead(const struct cli_options *options);
 int cli_manage(const struct cli_options *options);
 int cli_readonly(const struct cli_options *options); /* readwrite too */

@@ -128,6 +128,8 @@ const struct verb_row verb_rows[] = {
 		"Write the content of an array to standard output, without starting it.", run_cat},
 	{"partprobe", CLI_PARTPROBE, "ARRAY", "Read the partition table of an array again.",
 		cli_partprobe},
+	{"sim", CLI_SIM, "[--seed N] [--runs N] [OPTION…]",
+		"Run the engine in a simulated world, with faults, from a seed.", cli_sim},
 	{"readahead", CLI_READAHEAD, "ARRAY BYTES",
 		"Set the read-ahead of an array's block device.", cli_readahead},
 	{"manage", CLI_MANAGE, "ARRAY --fail|--remove|--add|… DEVICE… …",
@@ -167,7 +169,6 @@ const struct verb_row verb_rows[] = {
 	LATER("recover", ""),
 	LATER("undo", ""),
 	LATER("compat", ""),
-	LATER("sim", ""),
 };
 
 const unsigned verb_row_count = sizeof(verb_rows) / sizeof(verb_rows[0]);

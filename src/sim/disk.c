@@ -212,8 +212,8 @@ void sim_disk_flush(struct sim_disk *disk, uint64_t sequence)
 	disk->version_count = kept;
 }
 
-void sim_disk_undurable(const struct sim_disk *disk,
-	void (*told)(void *owner, uint64_t offset_bytes), void *owner)
+void sim_disk_undurable(
+	const struct sim_disk *disk, void (*told)(void *owner, uint64_t offset_bytes), void *owner)
 {
 	for (size_t i = 0; i < disk->version_count; i++)
 		told(owner, disk->versions[i].sector * SIM_SECTOR);

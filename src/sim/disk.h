@@ -29,8 +29,8 @@ int sim_disk_write(
 uint64_t sim_disk_sequence(const struct sim_disk *disk);
 /* Make all writes up to number @sequence durable. */
 void sim_disk_flush(struct sim_disk *disk, uint64_t sequence);
-void sim_disk_undurable(const struct sim_disk *disk,
-	void (*told)(void *owner, uint64_t offset_bytes), void *owner);
+void sim_disk_undurable(
+	const struct sim_disk *disk, void (*told)(void *owner, uint64_t offset_bytes), void *owner);
 /* Lose the cache; @draw(owner, n) chooses, for each sector, which of n versions survives. */
 void sim_disk_power_cut(
 	struct sim_disk *disk, uint64_t (*draw)(void *owner, uint64_t below), void *owner);

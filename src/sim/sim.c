@@ -474,8 +474,8 @@ static void write_start(struct sim_disk *disk, const struct world_io *io, uint64
 	for (unsigned i = 0; i < io->iov_count && done < length; i++) {
 		uint64_t step = min_u64(io->iov[i].iov_len, length - done);
 
-		if (sim_disk_write(disk, io->offset_bytes + done, io->iov[i].iov_base, step,
-			    false) < 0)
+		if (sim_disk_write(
+			    disk, io->offset_bytes + done, io->iov[i].iov_base, step, false) < 0)
 			abort();
 		done += step;
 	}

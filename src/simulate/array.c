@@ -11,7 +11,8 @@
 #include "util/rounding.h"
 
 #define DATA_OFFSET_SECTORS 128u
-#define DISK_MORE_BYTES (256u << 10) /* behind the data: superblocks and bitmaps of 0.90 and 1.0 */
+#define DISK_MORE_BYTES (256u << 10) /* behind the data: superblocks and bitmaps of 0.90 and 1.0 \
+				      */
 #define DEVICES_MORE 8u
 
 static void make_disks(struct run *run)
@@ -57,7 +58,7 @@ static uint64_t disk_bytes(const struct run *run, unsigned disk)
 	return sim_disk_size(run->sim, disk);
 }
 
-uint64_t array_super_sectors(const struct run *run, unsigned disk)
+uint64_t raid_super_sectors(const struct run *run, unsigned disk)
 {
 	return disk_bytes(run, disk) / MD_SECTOR;
 }
@@ -107,7 +108,7 @@ static void plan(struct run *run)
 
 	for (unsigned i = 0; i < count; i++) {
 		devices[i].path = "disk";
-		devices[i].sectors = array_super_sectors(run, i);
+		devices[i].sectors = raid_super_sectors(run, i);
 		memset(devices[i].device_uuid, 1 + (int)i, sizeof(devices[i].device_uuid));
 	}
 	plan_options(run, &options);
@@ -121,14 +122,13 @@ static void plan(struct run *run)
 	bytes = md_plan_bitmap(&options, &run->supers[0], &header, area);
 	for (unsigned i = 0; i < count; i++) {
 		write_super(run, i, &run->supers[i]);
-		if (bytes > 0 &&
-			md_bitmap_location(&run->supers[i], &sector, &room, &fault) == 0)
+		if (bytes > 0 && md_bitmap_location(&run->supers[i], &sector, &room, &fault) == 0)
 			sim_disk_poke(run->sim, i, sector * MD_SECTOR, area, bytes);
 	}
 	free(area);
 }
 
-void array_create(struct run *run)
+void raid_create(struct run *run)
 {
 	make_disks(run);
 	if (run->choice.garbage)
@@ -143,7 +143,7 @@ void array_create(struct run *run)
 	plan(run);
 }
 
-void array_free(struct run *run)
+void raid_free(struct run *run)
 {
 	if (run->engine != NULL)
 		engine_free(run->engine);
@@ -153,10 +153,10 @@ void array_free(struct run *run)
 	free(run->assembly);
 }
 
-bool array_read_super(struct run *run, unsigned disk, struct md_super *ret)
+bool raid_read_super(struct run *run, unsigned disk, struct md_super *ret)
 {
 	const struct md_format *format = md_format(run->choice.version);
-	uint64_t sectors = array_super_sectors(run, disk), sector;
+	uint64_t sectors = raid_super_sectors(run, disk), sector;
 	uint8_t block[MD_SUPER_BYTES];
 
 	if (format->location(sectors, &sector) < 0)
@@ -165,21 +165,20 @@ bool array_read_super(struct run *run, unsigned disk, struct md_super *ret)
 	return format->decode(block, sector, sectors, ret, NULL) == 0;
 }
 
-static unsigned find_candidates(
-	struct run *run, struct md_candidate *candidates, unsigned *disks)
+static unsigned find_candidates(struct run *run, struct md_candidate *candidates, unsigned *disks)
 {
 	static const char *const names[DISKS_MAX] = {"disk0", "disk1", "disk2", "disk3", "disk4",
-		"disk5", "disk6", "disk7", "disk8", "disk9", "disk10", "disk11", "disk12",
-		"disk13", "disk14", "disk15"};
+		"disk5", "disk6", "disk7", "disk8", "disk9", "disk10", "disk11", "disk12", "disk13",
+		"disk14", "disk15"};
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < run->disk_count; i++) {
 		if (run->disks[i].dead || run->disks[i].away ||
-			!array_read_super(run, i, &run->supers[i]))
+			!raid_read_super(run, i, &run->supers[i]))
 			continue;
 		disks[count] = i;
 		candidates[count++] = (struct md_candidate){
-			names[i], array_super_sectors(run, i), &run->supers[i]};
+			names[i], raid_super_sectors(run, i), &run->supers[i]};
 	}
 	return count;
 }
@@ -203,8 +202,8 @@ static int assemble(struct run *run, const struct md_candidate *candidates, unsi
 	if (r == 0)
 		return 0;
 	run_trace(run, "assembly refused: %s", fault.text);
-	if (!run->blackout && !(r == -EUCLEAN && is_parity_level(run->choice.level) &&
-				      run->assembly->degraded)) {
+	if (!run->blackout &&
+		!(r == -EUCLEAN && is_parity_level(run->choice.level) && run->assembly->degraded)) {
 		if (!run->options->beyond)
 			run_fail(run, "assembly", "%s", fault.text);
 		return r;
@@ -293,10 +292,11 @@ static void gather(struct run *run, const unsigned *disks, struct engine_device 
 			.super = d->super,
 		};
 		run->data_offset[disk] = d->data_offset_bytes;
-		run_trace(run, "assembled: disk %u: slot %d%s%s, recovered %" PRIu64
-			", events %" PRIu64, disk, (int)devices[i].slot,
-			d->in_sync ? ", in sync" : "", d->replacement ? ", replacement" : "",
-			d->recovery_offset_bytes, d->super->events);
+		run_trace(run,
+			"assembled: disk %u: slot %d%s%s, recovered %" PRIu64 ", events %" PRIu64,
+			disk, (int)devices[i].slot, d->in_sync ? ", in sync" : "",
+			d->replacement ? ", replacement" : "", d->recovery_offset_bytes,
+			d->super->events);
 	}
 	for (unsigned i = 0; i < run->assembly->rejected_count; i++)
 		run_trace(run, "assembled without disk %u: reason %u",
@@ -339,7 +339,7 @@ static void start_engine(struct run *run, const unsigned *disks)
 	free(area);
 }
 
-bool array_start(struct run *run)
+bool raid_start(struct run *run)
 {
 	struct md_candidate candidates[DISKS_MAX];
 	unsigned disks[DISKS_MAX];
@@ -393,7 +393,7 @@ static void note_crash(struct run *run)
 		shadow_unsure(run->shadow);
 }
 
-void array_power_cut(struct run *run)
+void raid_power_cut(struct run *run)
 {
 	run_trace(run, "POWER CUT");
 	note_crash(run);
@@ -402,7 +402,7 @@ void array_power_cut(struct run *run)
 	forget_engine(run);
 }
 
-void array_kill(struct run *run)
+void raid_kill(struct run *run)
 {
 	run_trace(run, "KILL");
 	note_crash(run);
@@ -411,7 +411,7 @@ void array_kill(struct run *run)
 	forget_engine(run);
 }
 
-void array_stopped(struct run *run)
+void raid_stopped(struct run *run)
 {
 	run_trace(run, "STOPPED");
 	sim_kill(run->sim); /* nothing is in flight; timers go */

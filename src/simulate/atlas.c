@@ -85,8 +85,7 @@ struct extra {
 static bool is_bad(const struct run *run, const bool *lost, const struct extra *extra,
 	unsigned slot, uint64_t row)
 {
-	return lost[slot] ||
-	       (extra != NULL && extra->slot == slot && extra->row == row) ||
+	return lost[slot] || (extra != NULL && extra->slot == slot && extra->row == row) ||
 	       is_spoiled(run, slot, row);
 }
 
@@ -181,8 +180,8 @@ bool atlas_is_readable(const struct run *run, uint64_t sector)
 	if (!is_parity_level(run->choice.level)) {
 		mirrors_of(run, &mirrors);
 		(void)mirrors_map(&mirrors, sector * SHADOW_SECTOR, places);
-		return row_survives(run, lost, NULL, places[0].slot,
-			places[0].member_offset / SHADOW_SECTOR);
+		return row_survives(
+			run, lost, NULL, places[0].slot, places[0].member_offset / SHADOW_SECTOR);
 	}
 	stripes_of(run, &stripes);
 	stripes_locate(&stripes, sector * SHADOW_SECTOR, &stripe, &data, &in_chunk);
@@ -207,10 +206,9 @@ static void forget_row(
 	for (unsigned slot = 0; slot < run->choice.slots; slot++)
 		if ((lost[slot] || is_spoiled(run, slot, row)) &&
 			stripes_role_of(stripes, stripe, slot, &data) == STRIPES_DATA)
-			shadow_forget(run->shadow,
-				(stripes_array_offset(stripes, stripe, data) +
-					offset % stripes->chunk_bytes) /
-					SHADOW_SECTOR);
+			shadow_forget(run->shadow, (stripes_array_offset(stripes, stripe, data) +
+							   offset % stripes->chunk_bytes) /
+							   SHADOW_SECTOR);
 }
 
 void atlas_lost_copy(struct run *run)

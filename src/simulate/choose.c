@@ -14,8 +14,8 @@
 
 static const char *const fault_names[FAULTS] = {"latent", "flaky", "slow-sector", "stall", "hard",
 	"write", "write-done", "no-space", "flush", "dead", "vanish", "blackout", "power", "kill"};
-static const char *const deed_names[DEEDS] = {"fail", "remove", "add", "re-add", "replace",
-	"check", "repair", "idle", "frozen", "speed", "readonly", "stop", "silly"};
+static const char *const deed_names[DEEDS] = {"fail", "remove", "add", "re-add", "replace", "check",
+	"repair", "idle", "frozen", "speed", "readonly", "stop", "silly"};
 
 const char *simulate_fault_name(enum simulate_fault fault)
 {
@@ -89,8 +89,8 @@ static void choose_geometry(struct run *run, struct random *random)
 
 static void choose_record(struct choice *c, struct random *random)
 {
-	static const enum md_version versions[] = {MD_VERSION_1_2, MD_VERSION_1_2, MD_VERSION_1_1,
-		MD_VERSION_1_0, MD_VERSION_0_90};
+	static const enum md_version versions[] = {
+		MD_VERSION_1_2, MD_VERSION_1_2, MD_VERSION_1_1, MD_VERSION_1_0, MD_VERSION_0_90};
 
 	c->version = versions[draw(random, 5)];
 	c->bitmap = chance(random, 60);

@@ -174,8 +174,8 @@ static void check_sector(
 {
 	char text[350];
 
-	if (shadow_accept(run->shadow, sector, client->began,
-		    shadow_value(sector, bytes), !run->no_choices))
+	if (shadow_accept(run->shadow, sector, client->began, shadow_value(sector, bytes),
+		    !run->no_choices))
 		return;
 	shadow_explain(run->shadow, sector, bytes, text, sizeof(text));
 	run_fail(run, "wrong-bytes", "client %u read %" PRIu64 "+%" PRIu64 ": %s", client->number,
@@ -298,7 +298,8 @@ void clients_collect(struct run *run)
 		if (client->finished)
 			collect(run, client);
 		else if (run_now(run) - client->started_ns > DEADLINE_NS + run->stall_ns)
-			run_fail(run, "deadline", "client %u: %s %" PRIu64 "+%" PRIu64
+			run_fail(run, "deadline",
+				"client %u: %s %" PRIu64 "+%" PRIu64
 				" has been waiting for %" PRIu64 " s",
 				client->number, op_names[client->request.op],
 				client->request.offset_bytes / SHADOW_SECTOR,
@@ -345,8 +346,8 @@ void client_read_all(struct run *run)
 		client->request = (struct engine_request){
 			.op = ENGINE_READ,
 			.offset_bytes = at,
-			.length_bytes = min_u64(REQUEST_SECTORS_MAX * SHADOW_SECTOR,
-				run->array_bytes - at),
+			.length_bytes = min_u64(
+				REQUEST_SECTORS_MAX * SHADOW_SECTOR, run->array_bytes - at),
 		};
 		at += client->request.length_bytes;
 		prepare(run, client);

@@ -47,7 +47,8 @@ static bool spoil(struct run *run, unsigned disk, enum simulate_fault kind)
 
 	if (chance(&run->chaos, 50))
 		row = draw(&run->chaos, min_u64(64, run->rows));
-	if (run->disks[disk].state != ENGINE_DEVICE_IN_SYNC || fault_spoiled_count(run) >= SPOILED_MAX)
+	if (run->disks[disk].state != ENGINE_DEVICE_IN_SYNC ||
+		fault_spoiled_count(run) >= SPOILED_MAX)
 		return false;
 	if (!run->options->beyond && !atlas_may_spoil(run, disk, row))
 		return false;
@@ -186,7 +187,8 @@ static bool black_out(struct run *run)
 		return false;
 	for (unsigned i = 0; i < run->disk_count; i++)
 		sim_faults_remove(run->sim, TAG_SECTOR + i);
-	/* Who failed cannot be recorded while nobody is there: any copy may be the one that counts. */
+	/* Who failed cannot be recorded while nobody is there: any copy may be the one that counts.
+	 */
 	run->blackout = run->resync = run->no_choices = true;
 	if (!is_parity_level(run->choice.level))
 		shadow_unsure(run->shadow);
@@ -203,9 +205,9 @@ static bool crash(struct run *run, enum simulate_fault kind)
 		return false;
 	run_trace(run, "FAULT %" PRIu64 ": %s", run->fault_number, simulate_fault_name(kind));
 	if (kind == FAULT_POWER)
-		array_power_cut(run);
+		raid_power_cut(run);
 	else
-		array_kill(run);
+		raid_kill(run);
 	return true;
 }
 

@@ -17,9 +17,9 @@
 
 #include "engine/engine.h"
 #include "md/assembly.h"
+#include "sim/sim.h"
 #include "simulate/shadow.h"
 #include "simulate/simulate.h"
-#include "sim/sim.h"
 
 #define DISKS_MAX 16u
 #define CLIENTS_MAX 16u
@@ -56,9 +56,9 @@ struct choice {
 
 struct disk {
 	bool dead, away, doomed;
-	bool was_failed;  /* by a command: no doom needed */
-	uint64_t back_ns; /* away until */
-	unsigned slot;    /* that it had last, or ENGINE_NONE */
+	bool was_failed;                /* by a command: no doom needed */
+	uint64_t back_ns;               /* away until */
+	unsigned slot;                  /* that it had last, or ENGINE_NONE */
 	enum engine_device_state state; /* as it was seen last; FREE: not in the array */
 	unsigned device;
 };
@@ -74,7 +74,8 @@ struct client {
 	int result;
 };
 
-struct operator {
+struct operator
+{
 	struct engine_command command;
 	struct engine_device add;
 	struct md_super super;
@@ -103,14 +104,14 @@ struct run {
 	struct world_timer tick;
 	uint64_t array_bytes, data_offset[DISKS_MAX];
 	uint64_t next_fault_ns, fault_number, write_id, started, completed;
-	bool recorded;  /* the engine keeps superblocks */
-	bool look;      /* the engine has something to tell: look at the devices */
-	bool readonly;  /* asked for */
-	bool blackout;  /* errors are no wonder until the array is well again */
-	bool resync;    /* copies or parity may be wrong */
+	bool recorded; /* the engine keeps superblocks */
+	bool look;     /* the engine has something to tell: look at the devices */
+	bool readonly; /* asked for */
+	bool blackout; /* errors are no wonder until the array is well again */
+	bool resync;   /* copies or parity may be wrong */
 	bool needs_repair;
 	bool no_choices; /* bad sectors where copies may differ: any may be the one that counts */
-	bool quiet;     /* no faults, no deeds any more */
+	bool quiet;      /* no faults, no deeds any more */
 	bool stop_wanted;
 	uint64_t blackout_ends_ns; /* 0: not yet */
 	uint64_t steps;
@@ -142,16 +143,16 @@ void choose(struct run *run);
 void choice_print(const struct run *run);
 
 /* array.c */
-void array_create(struct run *run);
-void array_free(struct run *run);
+void raid_create(struct run *run);
+void raid_free(struct run *run);
 /* Read superblocks, assemble, start. False: it could not be started. */
-bool array_start(struct run *run);
-void array_power_cut(struct run *run);
-void array_kill(struct run *run);
+bool raid_start(struct run *run);
+void raid_power_cut(struct run *run);
+void raid_kill(struct run *run);
 /* The engine was stopped by its own command. */
-void array_stopped(struct run *run);
-bool array_read_super(struct run *run, unsigned disk, struct md_super *ret);
-uint64_t array_super_sectors(const struct run *run, unsigned disk);
+void raid_stopped(struct run *run);
+bool raid_read_super(struct run *run, unsigned disk, struct md_super *ret);
+uint64_t raid_super_sectors(const struct run *run, unsigned disk);
 
 /* atlas.c */
 bool is_parity_level(int level);
@@ -178,7 +179,7 @@ void fault_end_all(struct run *run);
 void fault_returns(struct run *run);
 uint64_t fault_next_ns(const struct run *run);
 unsigned fault_spoiled_count(const struct run *run); /* bad sectors */
-#define TAG_SECTOR 100u /* + disk */
+#define TAG_SECTOR 100u                              /* + disk */
 #define TAG_DOOM 200u
 #define TAG_AWAY 300u
 #define TAG_STALL 400u

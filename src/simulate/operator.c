@@ -12,7 +12,7 @@
 
 static void done(struct engine_command *command, int result)
 {
-	struct operator *o = command->owner;
+	struct operator* o = command->owner;
 
 	o->finished = true;
 	o->result = result;
@@ -20,7 +20,7 @@ static void done(struct engine_command *command, int result)
 
 static void give(struct run *run, enum engine_verb verb, unsigned device)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 
 	o->command.verb = verb;
 	o->command.device = device;
@@ -38,7 +38,7 @@ static void give(struct run *run, enum engine_verb verb, unsigned device)
 
 static void prepare(struct run *run, enum simulate_deed deed)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 
 	o->command = (struct engine_command){.with = ENGINE_NONE};
 	o->deed = deed;
@@ -117,15 +117,14 @@ static unsigned free_number(const struct run *run)
 static bool live_super(struct run *run, struct md_super *ret)
 {
 	for (unsigned i = 0; i < run->disk_count; i++)
-		if (run->disks[i].state == ENGINE_DEVICE_IN_SYNC &&
-			array_read_super(run, i, ret))
+		if (run->disks[i].state == ENGINE_DEVICE_IN_SYNC && raid_read_super(run, i, ret))
 			return true;
 	return false;
 }
 
 static void describe(struct run *run, unsigned disk)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 
 	o->add = (struct engine_device){
 		.member = disk,
@@ -143,10 +142,9 @@ static void describe(struct run *run, unsigned disk)
 /* As control does it: no old superblock is left, the engine writes the new one. */
 static bool plan_add(struct run *run, unsigned disk)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 	struct md_super *array = &run->supers[0];
-	struct md_plan_device device = {
-		.path = "disk", .sectors = array_super_sectors(run, disk)};
+	struct md_plan_device device = {.path = "disk", .sectors = raid_super_sectors(run, disk)};
 	uint8_t zeros[MD_SUPER_BYTES] = {0};
 
 	memset(device.device_uuid, 0x80 + (int)draw(&run->chaos, 100), sizeof(device.device_uuid));
@@ -161,13 +159,12 @@ static bool plan_add(struct run *run, unsigned disk)
 
 static bool plan_re_add(struct run *run, unsigned disk)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 	const uint32_t unfinished = MD_FEATURE_RECOVERY_OFFSET | MD_FEATURE_REPLACEMENT;
 	struct engine_status status;
 
 	(void)engine_status(run->engine, &status);
-	if (!array_read_super(run, disk, &o->super) ||
-		md_super_role(&o->super) > MD_ROLE_SLOT_MAX ||
+	if (!raid_read_super(run, disk, &o->super) || md_super_role(&o->super) > MD_ROLE_SLOT_MAX ||
 		((o->super.feature_map & unfinished) != 0 &&
 			(o->super.feature_map & MD_FEATURE_RECOVERY_BITMAP) == 0) ||
 		o->super.events > status.events)
@@ -260,8 +257,8 @@ static void act(struct run *run, enum simulate_deed deed)
 		sync_action(run, ENGINE_ACTION_REPAIR);
 		break;
 	case DEED_IDLE:
-		sync_action(run, chance(&run->chaos, 50) ? ENGINE_ACTION_IDLE
-							 : ENGINE_ACTION_RESYNC);
+		sync_action(
+			run, chance(&run->chaos, 50) ? ENGINE_ACTION_IDLE : ENGINE_ACTION_RESYNC);
 		break;
 	case DEED_FROZEN:
 		sync_action(run, ENGINE_ACTION_FROZEN);
@@ -299,7 +296,7 @@ static enum simulate_deed choose_deed(struct run *run)
 
 void operator_tick(struct run *run)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 	struct random own, kept;
 	enum simulate_deed deed;
 
@@ -322,7 +319,7 @@ void operator_tick(struct run *run)
 	run->chaos = kept;
 }
 
-static bool may_be_refused(const struct operator *o, int result)
+static bool may_be_refused(const struct operator* o, int result)
 {
 	switch (o->command.verb) {
 	case ENGINE_FAIL:
@@ -343,7 +340,7 @@ static bool may_be_refused(const struct operator *o, int result)
 
 static void check(struct run *run)
 {
-	const struct operator *o = &run->operator;
+	const struct operator* o = & run->operator;
 
 	if (o->expect_refusal && o->result == 0)
 		run_fail(run, "not-refused", "verb %u of device %u was not refused",
@@ -361,8 +358,8 @@ static void stopped(struct run *run)
 
 	clients_collect(run);
 	run->stop_wanted = false;
-	array_stopped(run);
-	if (run_is_over(run) || run->blackout || !array_start(run))
+	raid_stopped(run);
+	if (run_is_over(run) || run->blackout || !raid_start(run))
 		return;
 	if (whole && !run->assembly->clean && !run->options->beyond)
 		run_fail(run, "dirty", "the array is dirty after a clean stop");
@@ -370,7 +367,7 @@ static void stopped(struct run *run)
 
 void operator_collect(struct run *run)
 {
-	struct operator *o = &run->operator;
+	struct operator* o = & run->operator;
 
 	if (!o->busy)
 		return;

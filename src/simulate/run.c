@@ -133,8 +133,7 @@ void run_step(struct run *run)
 	clients_collect(run);
 	if (!run_is_over(run))
 		operator_collect(run);
-	if (run->engine != NULL && !run_is_over(run) &&
-		(run->look || run->steps % LOOK_STEPS == 0))
+	if (run->engine != NULL && !run_is_over(run) && (run->look || run->steps % LOOK_STEPS == 0))
 		look(run);
 }
 
@@ -165,13 +164,13 @@ static bool restart(struct run *run)
 		pass_time(run, last_back_ns(run));
 		fault_returns(run);
 	}
-	if (array_start(run)) {
+	if (raid_start(run)) {
 		run->blackout = false;
 		return true;
 	}
 	pass_time(run, last_back_ns(run));
 	fault_returns(run);
-	if (!run_is_over(run) && array_start(run)) {
+	if (!run_is_over(run) && raid_start(run)) {
 		run->blackout = false;
 		return true;
 	}
@@ -196,7 +195,7 @@ static void end_blackout(struct run *run)
 	if (!status.failed && run_now(run) < run->blackout_ends_ns)
 		return;
 	run->blackout_ends_ns = 0;
-	array_kill(run);
+	raid_kill(run);
 }
 
 static void work(struct run *run)
@@ -245,13 +244,13 @@ static void make_well(struct run *run)
 		loose = run_is_over(run) ? ENGINE_NONE : operator_loose_disk(run, false);
 		if (loose != ENGINE_NONE && operator_add(run, loose, false) < 0 &&
 			!run_is_over(run))
-			(void)operator_do(
-				run, ENGINE_SYNC, ENGINE_NONE, ENGINE_ACTION_RESYNC);
+			(void)operator_do(run, ENGINE_SYNC, ENGINE_NONE, ENGINE_ACTION_RESYNC);
 		for (unsigned i = 0; i < 1000 && !run_is_over(run) && !is_well(run); i++)
 			run_step(run);
 		if (run_now(run) > until_ns + run->stall_ns)
-			run_fail(run, "not-well", "redundancy is not whole 2 hours after the last "
-						  "fault");
+			run_fail(run, "not-well",
+				"redundancy is not whole 2 hours after the last "
+				"fault");
 	}
 }
 
@@ -259,8 +258,7 @@ static void stop(struct run *run)
 {
 	if (!run->recorded || run_is_over(run))
 		return;
-	if (operator_do(run, ENGINE_STOP, ENGINE_NONE, ENGINE_ACTION_IDLE) < 0 ||
-		run_is_over(run))
+	if (operator_do(run, ENGINE_STOP, ENGINE_NONE, ENGINE_ACTION_IDLE) < 0 || run_is_over(run))
 		return;
 	if (run->assembly->degraded || !run->assembly->clean)
 		run_fail(run, "superblocks", "the stopped array assembles %s",
@@ -277,7 +275,7 @@ static void finish(struct run *run)
 	fault_end_all(run);
 	if (run->blackout || run->engine == NULL) {
 		if (run->engine != NULL)
-			array_kill(run);
+			raid_kill(run);
 		if (!restart(run))
 			return;
 	}
@@ -304,9 +302,9 @@ void simulate_run(const struct simulate_options *options, struct simulate_result
 	run->result = ret;
 	choose(run);
 	choice_print(run);
-	array_create(run);
+	raid_create(run);
 	sim_trace(run->sim, heard_io, run);
-	if (!run_is_over(run) && array_start(run)) {
+	if (!run_is_over(run) && raid_start(run)) {
 		run->shadow = shadow_new(run->array_bytes / SHADOW_SECTOR,
 			run->choice.garbage ? SHADOW_ANY : SHADOW_ZERO);
 		run->resync = true;
@@ -324,6 +322,6 @@ void simulate_run(const struct simulate_options *options, struct simulate_result
 	ret->operations = run->completed;
 	ret->virtual_ns = run_now(run);
 	ret->last_fault = run->fault_number;
-	array_free(run);
+	raid_free(run);
 	free(run);
 }

@@ -53,8 +53,8 @@ static uint32_t take_entry(struct shadow *shadow)
 	}
 	if (shadow->entry_count == shadow->entry_room) {
 		shadow->entry_room = shadow->entry_room * 2 + 1024;
-		shadow->entries = must(realloc(
-			shadow->entries, shadow->entry_room * sizeof(*shadow->entries)));
+		shadow->entries = must(
+			realloc(shadow->entries, shadow->entry_room * sizeof(*shadow->entries)));
 	}
 	return shadow->entry_count++;
 }
@@ -231,8 +231,8 @@ static void supersede(struct shadow *shadow, uint64_t sector, const struct entry
 	}
 }
 
-void shadow_end(struct shadow *shadow, uint64_t id, uint64_t first, uint64_t count, bool done,
-	bool durable)
+void shadow_end(
+	struct shadow *shadow, uint64_t id, uint64_t first, uint64_t count, bool done, bool durable)
 {
 	uint64_t now = ++shadow->now;
 
@@ -403,8 +403,7 @@ void shadow_forget(struct shadow *shadow, uint64_t sector)
 		entry->begun = entry->ended = now;
 		return;
 	}
-	push(shadow, sector,
-		&(struct entry){.value = SHADOW_ANY, .begun = now, .ended = now});
+	push(shadow, sector, &(struct entry){.value = SHADOW_ANY, .begun = now, .ended = now});
 }
 
 static void list_allowed(const struct shadow *shadow, uint64_t sector, char *text, size_t length)
@@ -416,7 +415,7 @@ static void list_allowed(const struct shadow *shadow, uint64_t sector, char *tex
 		const struct entry *entry = &shadow->entries[e];
 
 		at += (size_t)snprintf(text + at, length - at, " %s%" PRIu64 "%s",
-			entry->value == SHADOW_ANY  ? "any "
+			entry->value == SHADOW_ANY    ? "any "
 			: entry->value == SHADOW_ZERO ? "zeros "
 						      : "",
 			entry->value == SHADOW_ANY ? 0 : entry->value,

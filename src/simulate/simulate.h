@@ -52,29 +52,29 @@ enum simulate_deed {
 
 struct simulate_options {
 	uint64_t seed;
-	bool beyond;         /* more faults than the level survives */
-	bool trace;          /* everything that happens goes to @out */
+	bool beyond; /* more faults than the level survives */
+	bool trace;  /* everything that happens goes to @out */
 	bool level_given;
 	int level;
 	/* What a shrunk run leaves out; the rest stays the same as far as it can. */
-	uint64_t operations; /* of clients; 0: as the seed says */
-	unsigned clients;    /* 0: as the seed says */
-	uint32_t no_faults;  /* bits of simulate_fault */
-	uint32_t no_deeds;   /* bits of simulate_deed */
+	uint64_t operations;                /* of clients; 0: as the seed says */
+	unsigned clients;                   /* 0: as the seed says */
+	uint32_t no_faults;                 /* bits of simulate_fault */
+	uint32_t no_deeds;                  /* bits of simulate_deed */
 	uint32_t skips[SIMULATE_SKIPS_MAX]; /* numbers of faults that do not happen */
 	unsigned skip_count;
-	FILE *out;           /* the choice, the trace; NULL: nothing is said */
+	FILE *out; /* the choice, the trace; NULL: nothing is said */
 };
 
 struct simulate_result {
 	bool failed;
-	char kind[24];   /* which check */
-	char text[400];  /* what it saw */
+	char kind[24];  /* which check */
+	char text[400]; /* what it saw */
 	uint64_t operations, member_ios, virtual_ns, restarts, faults, deeds;
 	uint64_t fault_counts[FAULTS];
-	uint64_t hash;   /* of everything that happened */
+	uint64_t hash; /* of everything that happened */
 	int level;
-	uint64_t last_fault;  /* number of faults drawn so far */
+	uint64_t last_fault;                        /* number of faults drawn so far */
 	uint32_t fault_numbers[SIMULATE_SKIPS_MAX]; /* of those that happened, the latest ones */
 	unsigned fault_number_count;
 	unsigned clients;

@@ -129,9 +129,9 @@ void verify_disks(struct run *run)
 
 struct corruption {
 	unsigned slot;
-	uint64_t row;           /* of the member */
-	uint64_t sync_offset;   /* what check calls it */
-	uint64_t array_sector;  /* UINT64_MAX: parity */
+	uint64_t row;          /* of the member */
+	uint64_t sync_offset;  /* what check calls it */
+	uint64_t array_sector; /* UINT64_MAX: parity */
 };
 
 /* Where the bytes at a member's row belong. False: nowhere. */
@@ -160,10 +160,9 @@ static bool locate(const struct run *run, struct corruption *where)
 	if (offset >> s.chunk_shift >= s.stripe_count)
 		return false;
 	if (stripes_role_of(&s, offset >> s.chunk_shift, where->slot, &data) == STRIPES_DATA)
-		where->array_sector =
-			(stripes_array_offset(&s, offset >> s.chunk_shift, data) +
-				offset % s.chunk_bytes) /
-			SHADOW_SECTOR;
+		where->array_sector = (stripes_array_offset(&s, offset >> s.chunk_shift, data) +
+					      offset % s.chunk_bytes) /
+				      SHADOW_SECTOR;
 	return true;
 }
 
@@ -222,8 +221,9 @@ static void check_told(struct run *run, const struct corruption *where)
 			where->sync_offset >= m->sync_offset_bytes + m->length_bytes)
 			continue;
 		if (can_tell(&run->choice) && m->slot != where->slot)
-			run_fail(run, "accused", "slot %u is wrong at row %" PRIu64
-				", but slot %d is accused", where->slot, where->row, (int)m->slot);
+			run_fail(run, "accused",
+				"slot %u is wrong at row %" PRIu64 ", but slot %d is accused",
+				where->slot, where->row, (int)m->slot);
 		return;
 	}
 	run_fail(run, "not-found", "check did not find the corruption of slot %u at row %" PRIu64,
