@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "control/runtime.h"
@@ -16,6 +17,8 @@
 #include "util/cleanup.h"
 
 #define EXIT_WAIT_MS 60000
+#define ANSWER_WAIT_MS 10000
+#define ASK_AGAIN_MS 10
 
 /*
  * A descriptor of the serving process, taken before the question: when "stop" was answered, the
@@ -69,31 +72,79 @@ static int no_such_array(const char *name, int r, struct fault *fault)
 	return r;
 }
 
-int control_call(const char *name, json_t *request, json_t **ret, struct fault *fault)
+/*
+ * The process that answers may die of something else (a client of its NBD socket) and be replaced,
+ * while the array goes on. Questions that may be asked twice are then asked again.
+ */
+static bool is_lost(int r, const json_t *request)
 {
-	_cleanup_close_ int fd = -1, pidfd = -1;
-	json_t *reply = NULL;
+	const char *command = json_string_value(json_object_get(request, "command"));
+
+	return (r == -ENODATA || r == -ECONNRESET || r == -EPIPE) && command != NULL &&
+	       (strcmp(command, "ping") == 0 || strcmp(command, "detail") == 0 ||
+		       strcmp(command, "stop") == 0);
+}
+
+struct call {
+	const char *name;
+	json_t *request, *reply;
+	int pidfd;
+	bool connected;
+};
+
+static int ask(struct call *call, struct fault *fault)
+{
+	_cleanup_close_ int fd = control_socket(call->name, false, fault);
 	int r;
 
-	fd = control_socket(name, false, fault);
-	if (fd < 0)
-		return no_such_array(name, fd, fault);
-	pidfd = server_process(fd, request);
-	r = control_send(fd, request);
+	call->connected = fd >= 0;
+	if (!call->connected)
+		return fd;
+	if (call->pidfd < 0)
+		call->pidfd = server_process(fd, call->request);
+	r = control_send(fd, call->request);
+	return r == 0 ? control_receive(fd, CONTROL_LINE_MAX, &call->reply) : r;
+}
+
+static int ask_until_answered(struct call *call, struct fault *fault)
+{
+	static const struct timespec pause = {.tv_nsec = ASK_AGAIN_MS * 1000000L};
+	int r = ask(call, fault);
+	unsigned waited_ms;
+
+	for (waited_ms = 0; is_lost(r, call->request) && waited_ms < ANSWER_WAIT_MS;
+		waited_ms += ASK_AGAIN_MS) {
+		nanosleep(&pause, NULL);
+		r = ask(call, fault);
+	}
+	/* Only an array that ends in order takes its socket away: "stop" was heard at first. */
+	if (r == -ENOENT && waited_ms > 0 && call->pidfd >= 0) {
+		call->reply = json_pack("{s:b}", "ok", true);
+		return call->reply != NULL ? 0 : -ENOMEM;
+	}
+	if (!call->connected)
+		return no_such_array(call->name, r, fault);
 	if (r == 0)
-		r = control_receive(fd, CONTROL_LINE_MAX, &reply);
-	if (r < 0)
-		return fault_set(fault, r,
-			"array %s: its process (socket %s.sock) does not answer: "
-			"%s",
-			name, name, strerror(-r));
-	r = judge_reply(reply, name, fault);
+		return 0;
+	return fault_set(fault, r, "array %s: its process (socket %s.sock) does not answer: %s",
+		call->name, call->name, strerror(-r));
+}
+
+int control_call(const char *name, json_t *request, json_t **ret, struct fault *fault)
+{
+	struct call call = {.name = name, .request = request, .pidfd = -1};
+	_cleanup_close_ int pidfd = -1;
+	int r = ask_until_answered(&call, fault);
+
+	pidfd = call.pidfd;
+	if (r == 0)
+		r = judge_reply(call.reply, name, fault);
 	if (r == 0 && pidfd >= 0)
 		r = wait_for_exit(pidfd, name, fault);
 	if (r < 0)
-		json_decref(reply);
+		json_decref(call.reply);
 	else
-		*ret = reply;
+		*ret = call.reply;
 	return r;
 }
 
