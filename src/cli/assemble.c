@@ -101,7 +101,8 @@ static int choose_name(const char *given, const struct md_super *super, char ret
 static int refuse_degraded(const struct md_assembly *assembly, struct fault *fault)
 {
 	return fault_set(fault, -ENODEV,
-		"%u of %u members are there, and --no-degraded was given; name the missing ones too, "
+		"%u of %u members are there, and --no-degraded was given; name the missing ones "
+		"too, "
 		"or leave --no-degraded out",
 		assembly->slot_count - assembly->missing_count, assembly->slot_count);
 }

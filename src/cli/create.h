@@ -23,9 +23,9 @@ struct creation_old {
 struct creation {
 	const struct cli_options *options;
 	char name[NAME_MAX];
-	unsigned count;          /* devices that were listed, those that are missing too */
-	unsigned *member_of;     /* by listed device: its member in the set, or CREATION_MISSING */
-	struct member_set set;   /* supers: the planned ones */
+	unsigned count;        /* devices that were listed, those that are missing too */
+	unsigned *member_of;   /* by listed device: its member in the set, or CREATION_MISSING */
+	struct member_set set; /* supers: the planned ones */
 	struct md_plan_options plan;
 	struct md_plan_device *devices; /* by listed device */
 	void *bitmap_area;              /* what goes to each member's bitmap */

@@ -96,8 +96,8 @@ static int make(struct creation *creation)
 	if (supers == NULL)
 		return fault_set(
 			creation->fault, -ENOMEM, "no memory for %u members", creation->count);
-	r = md_plan_create(&creation->plan, creation->devices, creation->count, supers,
-		creation->fault);
+	r = md_plan_create(
+		&creation->plan, creation->devices, creation->count, supers, creation->fault);
 	for (unsigned i = 0; r == 0 && i < creation->count; i++)
 		if (creation->member_of[i] != CREATION_MISSING)
 			creation->set.supers[creation->member_of[i]] = supers[i];
@@ -152,8 +152,8 @@ int creation_plan(struct creation *creation)
 	if (r == 0)
 		r = make_bitmap(creation);
 	if (r == 0)
-		r = member_set_assemble(&creation->set, &assembly_options, &creation->assembly,
-			creation->fault);
+		r = member_set_assemble(
+			&creation->set, &assembly_options, &creation->assembly, creation->fault);
 	if (r < 0) {
 		(void)fault_prefix(creation->fault, "create %s: ", creation->name);
 		(void)fault_append(creation->fault, "; nothing was written");

@@ -45,8 +45,8 @@ void member_set_say_rejected(const struct member_set *set, const struct md_assem
  * Write what --force has changed, in the order that the assembly gives, and say it. @set's
  * superblocks are changed too.
  */
-int member_set_force(struct member_set *set, const struct md_assembly *assembly,
-	struct fault *fault);
+int member_set_force(
+	struct member_set *set, const struct md_assembly *assembly, struct fault *fault);
 
 /* Does geometry take it? */
 int assembly_check(const struct md_assembly *assembly, struct fault *fault);

@@ -256,10 +256,9 @@ static int show_one(const struct form *form, const char *path, const struct show
 	area->path = path;
 	if (read_area(form, area, fault) < 0) {
 		fprintf(stderr, "strake: %s\n", fault->text);
-		json_array_append_new(
-			failures, json_pack("{sb, so, si, so}", "ok", false, "path",
-					  json_text(path), "errno", -fault->error, "error",
-					  json_text(fault->text)));
+		json_array_append_new(failures,
+			json_pack("{sb, so, si, so}", "ok", false, "path", json_text(path), "errno",
+				-fault->error, "error", json_text(fault->text)));
 		return 1;
 	}
 	if (options->form == SHOW_JSON)

@@ -208,7 +208,8 @@ void status_text(const json_t *replies, FILE *out)
 	json_t *reply;
 	size_t i;
 
-	fprintf(out, "Personalities : [linear] [raid0] [raid1] [raid10] [raid6] [raid5] [raid4] \n");
+	fprintf(out,
+		"Personalities : [linear] [raid0] [raid1] [raid10] [raid6] [raid5] [raid4] \n");
 	json_array_foreach(replies, i, reply) print_array(reply, out);
 	fprintf(out, "unused devices: <none>\n");
 }
@@ -250,7 +251,8 @@ static void print_status(
 
 	if (options->form == SHOW_JSON) {
 		json = json_pack("{s[sssssss], sO, sO, sO}", "personalities", "linear", "raid0",
-			"raid1", "raid10", "raid6", "raid5", "raid4", "arrays", replies, "failures", failures, "dead", dead);
+			"raid1", "raid10", "raid6", "raid5", "raid4", "arrays", replies, "failures",
+			failures, "dead", dead);
 		print_json(options->out, json);
 		json_decref(json);
 		return;

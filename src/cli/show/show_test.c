@@ -333,7 +333,8 @@ static void check_health(const char *name)
 	json_t *reply = load_reply(name);
 
 	if (detail_health(reply) != atoi(expected))
-		fail_msg("%s: detail --test: %d, mdadm says %s", name, detail_health(reply), expected);
+		fail_msg("%s: detail --test: %d, mdadm says %s", name, detail_health(reply),
+			expected);
 	json_decref(reply);
 }
 
