@@ -5,14 +5,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/run.h"
 #include "cli/say.h"
 #include "cli/start.h"
-#include "engine/engine.h"
 #include "util/cleanup.h"
+#include "util/rounding.h"
 
 #define DEFAULT_CHUNK_BYTES (512u * 1024)
+#define RAID10_NEAR_2 0x102u
 
 /* What is wrong with the command line, whatever the machine looks like. */
 static int check_words(const struct cli_options *options, char name[NAME_MAX], struct fault *fault)
@@ -34,11 +36,48 @@ static int check_words(const struct cli_options *options, char name[NAME_MAX], s
 	return 0;
 }
 
+static bool is_missing(const char *word)
+{
+	return strcmp(word, "missing") == 0;
+}
+
+static unsigned count_missing(const struct cli_options *options)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < options->member_count; i++)
+		count += is_missing(options->members[i]);
+	return count;
+}
+
+/* As in mdadm: without superblocks nothing could tell which members' parity is right. */
+static int check_level(const struct cli_options *options, const char *name, struct fault *fault)
+{
+	if (options->level != GEOMETRY_LEVEL_LINEAR && options->level != 0 && options->level != 1 &&
+		options->level != 10)
+		return fault_set(fault, -EOPNOTSUPP,
+			"build %s: arrays of level %s cannot be built without superblocks; use "
+			"linear, 0, 1 or 10, or create",
+			name, md_level_name(options->level));
+	if (options->bitmap == MD_PLAN_BITMAP_INTERNAL)
+		return fault_set(fault, -EINVAL,
+			"build %s: an internal bitmap stands beside a superblock, and there is "
+			"none; leave out --bitmap, or use create",
+			name);
+	if (count_missing(options) > 0 && options->level <= 0)
+		return fault_set(fault, -EINVAL,
+			"build %s: 'missing' is impossible with level %s: it has no redundancy, "
+			"every member must be there",
+			name, md_level_name(options->level));
+	return 0;
+}
+
 static int check_request(const struct cli_options *options, const char *name, struct fault *fault)
 {
-	if (engine_level_name(options->level) == NULL)
-		return fault_set(fault, -EOPNOTSUPP, "not yet supported: build of level %s",
-			md_level_name(options->level));
+	int r = check_level(options, name, fault);
+
+	if (r < 0)
+		return r;
 	if (options->member_count != options->raid_devices)
 		return fault_set(fault, -ENODEV,
 			"build %s: %u members given, --raid-devices=%llu asked for", name,
@@ -59,30 +98,102 @@ static void fill_super(const struct cli_options *options, struct md_super *super
 	};
 }
 
-static int fill_assembly(const struct cli_options *options, const struct member_set *set,
-	const struct md_super *super, struct md_assembly *ret, struct fault *fault)
+static uint64_t default_chunk(int level)
+{
+	return level == GEOMETRY_LEVEL_LINEAR || level == 1 ? 0 : DEFAULT_CHUNK_BYTES;
+}
+
+static uint32_t default_layout(int level)
+{
+	return level == 0 ? GEOMETRY_RAID0_ORIGINAL : level == 10 ? RAID10_NEAR_2 : 0;
+}
+
+static int fill_shape(
+	const struct cli_options *options, struct md_assembly *ret, struct fault *fault)
 {
 	uint64_t chunk = options->chunk_bytes;
-	unsigned i;
 
 	if (chunk == CLI_DEFAULT)
-		chunk = options->level == GEOMETRY_LEVEL_LINEAR ? 0 : DEFAULT_CHUNK_BYTES;
+		chunk = default_chunk(options->level);
 	if (chunk > UINT32_MAX)
 		return fault_set(fault, -EINVAL, "chunk of %llu bytes: at most 4 GiB are possible",
 			(unsigned long long)chunk);
-	ret->super = super;
-	ret->slot_count = set->count;
+	ret->slot_count = options->member_count;
 	ret->level = options->level;
 	ret->chunk_bytes = (uint32_t)chunk;
-	ret->layout = options->layout == CLI_DEFAULT ? GEOMETRY_RAID0_ORIGINAL
+	ret->layout = options->layout == CLI_DEFAULT ? default_layout(options->level)
 						     : (uint32_t)options->layout;
 	if (options->level == GEOMETRY_LEVEL_LINEAR)
 		ret->layout = 0;
-	for (i = 0; i < set->count; i++) {
-		ret->slots[i].candidate = (int)i;
-		ret->slots[i].data_bytes = set->members[i]->size_bytes / MD_SECTOR * MD_SECTOR;
+	return 0;
+}
+
+/* What redundancy wants beyond slots; a resync is due unless the user knows better. */
+static void fill_redundancy(const struct cli_options *options, struct md_assembly *ret)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < ret->slot_count; i++) {
+		const struct md_assembly_slot *slot = &ret->slots[i];
+
+		if (slot->candidate < 0)
+			continue;
+		least = min_u64(least, slot->data_bytes);
+		ret->devices[ret->device_count++] = (struct md_assembly_device){
+			.candidate = (unsigned)slot->candidate,
+			.slot = i,
+			.in_sync = true,
+			.write_mostly = (options->member_flags[i] & CLI_WORD_WRITE_MOSTLY) != 0,
+			.failfast = (options->member_flags[i] & CLI_WORD_FAILFAST) != 0,
+			.data_bytes = slot->data_bytes,
+			.dev_number = i,
+		};
 	}
+	ret->component_bytes = ret->chunk_bytes != 0 ? round_down(least, ret->chunk_bytes) : least;
+	ret->clean = options->assume_clean;
+	ret->resync_offset_bytes = options->assume_clean ? MD_CLEAN : 0;
+	ret->in_sync_count = ret->device_count;
+	ret->degraded = ret->in_sync_count < ret->slot_count;
+}
+
+static int fill_assembly(const struct cli_options *options, const struct member_set *set,
+	const struct md_super *super, struct md_assembly *ret, struct fault *fault)
+{
+	unsigned member = 0;
+	int r;
+
+	md_assembly_clear(ret);
+	ret->super = super;
+	r = fill_shape(options, ret, fault);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < options->member_count; i++) {
+		if (is_missing(options->members[i])) {
+			ret->missing_count++;
+			continue;
+		}
+		ret->slots[i].candidate = (int)member;
+		ret->slots[i].data_bytes = round_down(set->members[member]->size_bytes, MD_SECTOR);
+		member++;
+	}
+	if (options->level > 0)
+		fill_redundancy(options, ret);
 	return assembly_check(ret, fault);
+}
+
+static int open_members(
+	const struct cli_options *options, struct member_set *set, struct fault *fault)
+{
+	_cleanup_free_ char **paths = calloc(options->member_count + 1, sizeof(*paths));
+	unsigned flags = MEMBER_EXCLUSIVE | (options->readonly ? MEMBER_READONLY : 0);
+	unsigned count = 0;
+
+	if (paths == NULL)
+		return fault_set(fault, -ENOMEM, "no memory");
+	for (unsigned i = 0; i < options->member_count; i++)
+		if (!is_missing(options->members[i]))
+			paths[count++] = options->members[i];
+	return member_set_open(set, paths, count, flags, fault);
 }
 
 static int build(const struct cli_options *options, char *name, struct fault *fault)
@@ -92,7 +203,6 @@ static int build(const struct cli_options *options, char *name, struct fault *fa
 	_cleanup_free_ struct md_assembly *assembly = calloc(1, sizeof(*assembly));
 	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
 	struct start start = {options, assembly, &set, name, false};
-	unsigned flags = MEMBER_EXCLUSIVE | (options->readonly ? MEMBER_READONLY : 0);
 	int r;
 
 	if (assembly == NULL || super == NULL)
@@ -101,7 +211,7 @@ static int build(const struct cli_options *options, char *name, struct fault *fa
 	if (r == 0)
 		r = start_possible(name, &claim, fault);
 	if (r == 0)
-		r = member_set_open(&set, options->members, options->member_count, flags, fault);
+		r = open_members(options, &set, fault);
 	if (r < 0)
 		return r;
 	fill_super(options, super);
