@@ -59,6 +59,9 @@ static int check_level(const struct cli_options *options, const char *name, stru
 			"build %s: arrays of level %s cannot be built without superblocks; use "
 			"linear, 0, 1 or 10, or create",
 			name, md_level_name(options->level));
+	if (count_missing(options) == options->member_count)
+		return fault_set(fault, -EINVAL,
+			"build %s: no members given: name at least one device", name);
 	if (options->bitmap == MD_PLAN_BITMAP_INTERNAL)
 		return fault_set(fault, -EINVAL,
 			"build %s: an internal bitmap stands beside a superblock, and there is "

@@ -109,7 +109,8 @@ static const char *state_of(const struct engine_device_status *device)
 	}
 }
 
-static json_t *device_json(const struct engine_device_status *device, const struct member *member)
+static json_t *device_json(
+	const struct engine_device_status *device, const struct member *member, bool persistent)
 {
 	bool has_slot = device->slot != ENGINE_NONE && device->state != ENGINE_DEVICE_FAULTY;
 	bool rebuilds = device->state == ENGINE_DEVICE_REBUILDING;
@@ -118,7 +119,9 @@ static json_t *device_json(const struct engine_device_status *device, const stru
 	return json_pack("{s:o, s:o, s:i, s:s, s:b, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, "
 			 "s:I, s:I, s:I, s:I, s:I, s:I}",
 		"path", detail_string(detail_path(member, path)), "slot",
-		optional(has_slot, device->slot), "number", (int)device->dev_number, "state",
+		optional(has_slot, device->slot), "number",
+		/* Where no superblock numbers the devices, mdadm does it by slot. */
+		(int)(!persistent && has_slot ? device->slot : device->dev_number), "state",
 		state_of(device), "replacement", device->replacement, "write_mostly",
 		device->write_mostly, "failfast", device->failfast, "recovered_bytes",
 		optional(rebuilds, device->recovered_bytes), "deleted", detail_is_deleted(member),
@@ -140,8 +143,8 @@ json_t *detail_devices(const struct detail_facts *facts, const struct detail_cou
 
 		if (device->state == ENGINE_DEVICE_FREE || facts->members[device->member] == NULL)
 			continue;
-		if (json_array_append_new(
-			    list, device_json(device, facts->members[device->member])) < 0) {
+		if (json_array_append_new(list, device_json(device, facts->members[device->member],
+							facts->persistent)) < 0) {
 			json_decref(list);
 			return NULL;
 		}

@@ -109,6 +109,24 @@ check "status tells them" grep -q 'd2\[2\](W) d1\[1\](W) d0\[0\]$' "$T/out"
 runs "stop" stop md0
 check "mdadm tells them" sh -c "mdadm --examine d2 | grep -q 'Flags : write-mostly failfast'"
 
+# Without superblocks --------------------------------------------------------------------------------------
+mkd 3 8M
+noise d0 d2
+cp d0 d0.before
+runs "build" build md0 --level 1 --raid-devices 3 --export=fuse d0 missing d2
+check "build: a resync makes the copies equal" until_true 20 cmp -s d0 d2
+check "build: the first member is the source" cmp d0 d0.before
+check "build: write" "$PATTERN" write "$node" 6
+run status md0
+check "build: status" grep -q 'super non-persistent \[3/2\] \[U_U\]$' "$T/out"
+runs "build: stop" stop md0
+check "build: the members are the array" "$PATTERN" verify d2 6
+check "build: no superblock was written" sh -c "! mdadm --examine d0 2>/dev/null"
+refused "build of RAID 5" 1 'raid5' -- build md0 --level 5 --raid-devices 3 d0 d1 d2
+refused "build of nothing" 1 'members' -- build md0 --level 1 --raid-devices 2 missing missing
+refused "build with an internal bitmap" 1 'bitmap' -- \
+	build md0 --level 1 --raid-devices 2 --bitmap=internal d0 d1
+
 # The second member cannot be written: all is as before, the bitmaps' places too --------------------------
 mkd 2 8M
 noise d0 d1
