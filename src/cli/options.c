@@ -408,8 +408,8 @@ const struct option_row option_rows[] = {
 	VALUE(OPTION_TEXT, "runs", 0, "N", SIM, sim_runs, "Runs, with rising seeds. Default: 1."),
 	VALUE(OPTION_TEXT, "jobs", 0, "N", SIM, sim_jobs, "Processes that share the runs."),
 	VALUE(OPTION_TEXT, "atlas", 0, "WHICH", SIM, sim_atlas,
-		"within: only faults that the level survives, so any loss is a failure. beyond: more "
-		"than it survives; then errors must be exact, and bytes never wrong."),
+		"within: only faults that the level survives, so any loss is a failure. beyond: "
+		"more than it survives; then errors must be exact, and bytes never wrong."),
 	FLAG("trace", 0, SIM, sim_trace, "Print everything that happens."),
 	FLAG("no-shrink", 0, SIM, sim_no_shrink, "Do not cut a failing run down."),
 	FLAG("twice", 0, SIM, sim_twice, "Run each seed twice and compare the traces."),

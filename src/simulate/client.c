@@ -100,6 +100,13 @@ static void choose_range(struct run *run, struct client *client)
 	r->length_bytes = count * SHADOW_SECTOR;
 }
 
+/* Levels with parity have no use for a discard: what was there stays, as durable as it was. */
+static bool changes_nothing(const struct run *run, const struct engine_request *r)
+{
+	return r->op == ENGINE_FLUSH ||
+	       (r->op == ENGINE_DISCARD && is_parity_level(run->choice.level));
+}
+
 static void prepare(struct run *run, struct client *client)
 {
 	struct engine_request *r = &client->request;
@@ -116,6 +123,8 @@ static void prepare(struct run *run, struct client *client)
 		return;
 	}
 	client->id = ++run->write_id;
+	if (changes_nothing(run, r))
+		return;
 	if (r->op == ENGINE_WRITE) {
 		shadow_stamp(client->id, first, count, client->buffer);
 		cut_buffer(run, client, r->length_bytes);
@@ -281,9 +290,9 @@ static void collect(struct run *run, struct client *client)
 	}
 	if (r->op == ENGINE_READ)
 		check_read(run, client);
-	else if (r->op != ENGINE_FLUSH)
+	else if (!changes_nothing(run, r))
 		end_write(run, client);
-	else if (client->result == 0)
+	else if (r->op == ENGINE_FLUSH && client->result == 0)
 		shadow_flushed(run->shadow, client->began);
 	rest(run, client);
 }
