@@ -16,6 +16,7 @@
 #include "cli/say.h"
 #include "cli/start.h"
 #include "control/control.h"
+#include "control/detail.h"
 #include "probe/probe.h"
 #include "util/cleanup.h"
 
@@ -34,16 +35,33 @@ struct search {
 	unsigned path_count;
 	struct found *found;
 	unsigned found_count;
-	json_t *running; /* UUID texts of the running arrays */
+	json_t *running;  /* UUID texts of the running arrays */
+	json_t *started;  /* UUID texts of those that this command has started */
+	json_t *failures; /* of the present round: words */
+	bool again;       /* not the first round: what is to be said of devices was said */
 	struct fault *fault;
 };
 
-static void search_fini(struct search *search)
+/* A round begins with what there is now. */
+static void search_reset(struct search *search)
 {
 	if (search->paths != NULL)
 		probe_scan_free(search->paths, search->path_count);
 	free(search->found);
 	json_decref(search->running);
+	json_decref(search->failures);
+	search->paths = NULL;
+	search->found = NULL;
+	search->path_count = search->found_count = 0;
+	search->running = NULL;
+	search->failures = json_array();
+}
+
+static void search_fini(struct search *search)
+{
+	search_reset(search);
+	json_decref(search->failures);
+	json_decref(search->started);
 	free(search->fault);
 }
 
@@ -123,17 +141,14 @@ static int prepare(struct member_set *set, struct md_assembly *assembly,
 	return r;
 }
 
-/*
- * Members that were found are all there are: as with mdadm, an array of them starts if it can at
- * all. Of members that were named some may have been forgotten.
- */
-static int assemble_paths(char *const *paths, unsigned count, const char *given, bool found,
+/* @run: start it although members are missing that were there before. */
+static int assemble_paths(char *const *paths, unsigned count, const char *given, bool run,
 	const struct cli_options *options, struct fault *fault)
 {
 	struct md_assembly_options how = {
 		.force = options->force,
 		.raid0_layout = options->update_layout,
-		.run = options->run || found,
+		.run = options->run || run,
 		.readonly = options->readonly,
 	};
 	_cleanup_(member_set_close) struct member_set set = {NULL, NULL, 0};
@@ -191,13 +206,15 @@ static void look_at(struct search *search, char *path, struct md_super *super)
 
 	r = member_open(path, MEMBER_READONLY | MEMBER_BUFFERED, &member, search->fault);
 	if (r < 0) {
-		if (options->verbose)
+		if (options->verbose && !search->again)
 			(void)say_fault(search->fault, 0);
 		return;
 	}
 	r = probe_read_super(member, super, search->fault);
 	if (r == 0 && is_wanted(search, super))
 		add_found(search, path, super);
+	else if (search->again)
+		; /* said before */
 	else if (r == 0 && options->verbose)
 		say("%s: is no member of the wanted array", path);
 	else if (r < 0 && (r != -ENODATA || options->verbose))
@@ -220,27 +237,6 @@ static int gather_words(const struct cli_options *options, char ***ret, unsigned
 	return 0;
 }
 
-static int find(struct search *search)
-{
-	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
-	_cleanup_free_ char **words = NULL;
-	unsigned count, i;
-	int r;
-
-	if (super == NULL || gather_words(search->options, &words, &count) < 0)
-		return fault_set(search->fault, -ENOMEM, "no memory");
-	r = probe_scan(words, count, &search->paths, &search->path_count, search->fault);
-	if (r < 0)
-		return r;
-	search->found = calloc(search->path_count + 1, sizeof(*search->found));
-	if (search->found == NULL)
-		return fault_set(
-			search->fault, -ENOMEM, "no memory for %u devices", search->path_count);
-	for (i = 0; i < search->path_count; i++)
-		look_at(search, search->paths[i], super);
-	return 0;
-}
-
 static json_t *ask_detail(const char *name)
 {
 	json_t *request = json_pack("{s:s}", "command", "detail"), *reply = NULL;
@@ -251,7 +247,38 @@ static json_t *ask_detail(const char *name)
 	return reply;
 }
 
-/* The UUIDs of the arrays that run: these are left alone. */
+static bool holds(json_t *list, const char *text)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(list, i, entry)
+	{
+		if (json_is_string(entry) && text != NULL &&
+			strcmp(json_string_value(entry), text) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int add_path(struct search *search, const char *path)
+{
+	char **more = realloc(search->paths, (search->path_count + 1) * sizeof(*more));
+
+	if (more == NULL)
+		return -ENOMEM;
+	search->paths = more;
+	more[search->path_count] = strdup(path);
+	if (more[search->path_count] == NULL)
+		return -ENOMEM;
+	search->path_count++;
+	return 0;
+}
+
+/*
+ * The UUIDs of the arrays that run: these are left alone. The nodes of those that this command has
+ * started may be members of others.
+ */
 static int list_running(struct search *search)
 {
 	json_t *names = NULL, *name;
@@ -265,31 +292,45 @@ static int list_running(struct search *search)
 	json_array_foreach(names, i, name)
 	{
 		json_t *detail = ask_detail(json_string_value(name));
+		json_t *uuid = json_object_get(detail, "uuid");
+		const char *node = json_string_value(json_object_get(detail, "node"));
 
-		(void)json_array_append(search->running, json_object_get(detail, "uuid"));
+		(void)json_array_append(search->running, uuid);
+		if (node != NULL && holds(search->started, json_string_value(uuid)))
+			r = add_path(search, node);
 		json_decref(detail);
+		if (r < 0)
+			break;
 	}
 	json_decref(names);
+	return r < 0 ? fault_set(search->fault, r, "no memory for the running arrays") : 0;
+}
+
+static int find(struct search *search)
+{
+	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
+	_cleanup_free_ char **words = NULL;
+	unsigned count, i;
+	int r;
+
+	if (super == NULL || gather_words(search->options, &words, &count) < 0)
+		return fault_set(search->fault, -ENOMEM, "no memory");
+	r = probe_scan(words, count, &search->paths, &search->path_count, search->fault);
+	if (r == 0)
+		r = list_running(search);
+	if (r < 0)
+		return r;
+	search->found = calloc(search->path_count + 1, sizeof(*search->found));
+	if (search->found == NULL)
+		return fault_set(
+			search->fault, -ENOMEM, "no memory for %u devices", search->path_count);
+	for (i = 0; i < search->path_count; i++)
+		look_at(search, search->paths[i], super);
 	return 0;
 }
 
-static bool is_running(const struct search *search, const uint8_t uuid[16])
-{
-	char text[MD_UUID_TEXT];
-	json_t *running;
-	size_t i;
-
-	(void)md_uuid_format(uuid, text);
-	json_array_foreach(search->running, i, running)
-	{
-		if (json_is_string(running) && strcmp(json_string_value(running), text) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Take all members of the array that found[@first] belongs to. 1 if it runs already. */
-static int assemble_group(struct search *search, unsigned first)
+static int assemble_group(struct search *search, unsigned first, bool run)
 {
 	_cleanup_free_ char **paths = calloc(search->found_count, sizeof(*paths));
 	const struct found *one = &search->found[first];
@@ -305,17 +346,18 @@ static int assemble_group(struct search *search, unsigned first)
 		search->found[i].done = true;
 		paths[count++] = search->found[i].path;
 	}
-	if (is_running(search, one->uuid)) {
-		if (!search->options->quiet)
-			say("array %s is running already; left alone",
-				md_uuid_format(one->uuid, text));
+	(void)md_uuid_format(one->uuid, text);
+	if (holds(search->running, text)) {
+		if (!search->options->quiet && !search->again)
+			say("array %s is running already; left alone", text);
 		return 1;
 	}
 	r = assemble_paths(
-		paths, count, search->options->array, true, search->options, search->fault);
-	if (r < 0)
-		(void)fault_prefix(search->fault,
-			"array %s (%s): ", md_uuid_format(one->uuid, text),
+		paths, count, search->options->array, run, search->options, search->fault);
+	if (r == 0)
+		(void)json_array_append_new(search->started, json_string(text));
+	else
+		(void)fault_prefix(search->fault, "array %s (%s): ", text,
 			one->name[0] != '\0' ? one->name : "no name");
 	return r;
 }
@@ -346,42 +388,77 @@ static int none_found(const struct search *search)
 	return CLI_FAILED;
 }
 
+/* All groups that are found and not yet running. Returns how many of them were started. */
+static unsigned assemble_groups(struct search *search, bool run, unsigned *ret_good)
+{
+	unsigned started = 0;
+
+	*ret_good = 0;
+	for (unsigned i = 0; i < search->found_count; i++) {
+		int r;
+
+		if (search->found[i].done)
+			continue;
+		r = assemble_group(search, i, run);
+		started += r == 0;
+		*ret_good += r >= 0;
+		if (r < 0)
+			(void)json_array_append_new(
+				search->failures, detail_string(search->fault->text));
+	}
+	return started;
+}
+
 /*
  * As with mdadm, --scan is content when an array was started (here also: runs already): stray
  * members of others are told, and no failure. One array that was asked for is.
  */
-static int assemble_groups(struct search *search)
+static int judge(const struct search *search, unsigned good)
 {
 	const struct cli_options *options = search->options;
 	bool asked = options->uuid_given || options->name != NULL || options->array != NULL;
-	unsigned i, good = 0, bad = 0;
+	json_t *words;
+	size_t i;
 
-	for (i = 0; i < search->found_count; i++) {
-		if (search->found[i].done)
-			continue;
-		if (assemble_group(search, i) >= 0) {
-			good++;
-			continue;
-		}
-		bad++;
-		(void)say_fault(search->fault, CLI_FAILED);
-	}
-	return bad == 0 || (good > 0 && !asked) ? CLI_OK : CLI_FAILED;
+	json_array_foreach(search->failures, i, words) say("%s", json_string_value(words));
+	return json_array_size(search->failures) == 0 || (good > 0 && !asked) ? CLI_OK : CLI_FAILED;
 }
 
+static bool is_refused(const struct search *search)
+{
+	if (search->options->array == NULL || !is_ambiguous(search))
+		return false;
+	say("assemble %s: members of several arrays are there; --uuid=UUID chooses one "
+	    "('strake examine --scan' lists them)",
+		search->options->array);
+	return true;
+}
+
+/*
+ * Arrays may be members of others, so there are rounds, as long as one starts anything. Members
+ * that were found are all there are, and as with mdadm an array of them starts if it can at all;
+ * but first those that are complete, for what is missing in another may be one of them.
+ */
 static int assemble_search(struct search *search)
 {
-	if (find(search) < 0 || list_running(search) < 0)
-		return say_fault(search->fault, CLI_FAILED);
-	if (search->found_count == 0)
-		return none_found(search);
-	if (search->options->array != NULL && is_ambiguous(search)) {
-		say("assemble %s: members of several arrays are there; --uuid=UUID chooses one "
-		    "('strake examine --scan' lists them)",
-			search->options->array);
-		return CLI_FAILED;
-	}
-	return assemble_groups(search);
+	unsigned started, good;
+	bool run = false, last;
+
+	search->started = json_array();
+	do {
+		search_reset(search);
+		if (find(search) < 0)
+			return say_fault(search->fault, CLI_FAILED);
+		if (search->found_count == 0)
+			return none_found(search);
+		if (!search->again && is_refused(search))
+			return CLI_FAILED;
+		started = assemble_groups(search, run, &good);
+		search->again = true;
+		last = started == 0 && (run || json_array_size(search->failures) == 0);
+		run = started == 0;
+	} while (!last);
+	return judge(search, good);
 }
 
 static int assemble_named(const struct cli_options *options, struct fault *fault)

@@ -154,6 +154,26 @@ static int stop_list(json_t *names, const struct cli_options *options, struct fa
 	return code;
 }
 
+/*
+ * Arrays may be members of others: what is in use now may be free when another one has stopped. So
+ * those that are busy are tried again as long as any array stops; then what is left is told.
+ */
+static int stop_running_all(json_t *names, const struct cli_options *options, struct fault *fault)
+{
+	size_t before = json_array_size(names) + 1;
+
+	while (json_array_size(names) > 0 && json_array_size(names) < before) {
+		before = json_array_size(names);
+		for (size_t i = before; i-- > 0;) {
+			const char *name = json_string_value(json_array_get(names, i));
+
+			if (stop_one(name, options, fault) == 0)
+				(void)json_array_remove(names, i); /* the index is inside */
+		}
+	}
+	return stop_list(names, options, fault);
+}
+
 static int stop_all(const struct cli_options *options, struct fault *fault)
 {
 	json_t *running = NULL, *dead = NULL;
@@ -165,7 +185,7 @@ static int stop_all(const struct cli_options *options, struct fault *fault)
 		json_decref(dead);
 		return say_fault(fault, CLI_FAILED);
 	}
-	code = stop_list(running, options, fault);
+	code = stop_running_all(running, options, fault);
 	return stop_list(dead, options, fault) == CLI_OK ? code : CLI_FAILED;
 }
 
