@@ -40,9 +40,10 @@ enum record_step {
  * Superblocks go out in ranks, each durable before the next, so that the table of roles in the
  * freshest superblock is true of all others if the update is cut short anywhere. A member that has
  * become whole says so before others drop the one it replaces; one that gets a slot does so only
- * after the others know, or it would be the freshest and alone.
+ * after the others know, or it would be the freshest and alone. Before all that, members that
+ * missed an update at the start get that one: two behind would be stale.
  */
-enum record_rank { RECORD_BETTER, RECORD_SAME, RECORD_NEW, RECORD_RANKS };
+enum record_rank { RECORD_BEHIND, RECORD_BETTER, RECORD_SAME, RECORD_NEW, RECORD_RANKS };
 
 struct record_fact {
 	enum engine_device_state state;

@@ -124,9 +124,10 @@ static int take_device(struct record *record, unsigned number, const struct engi
 	}
 	d->block_bytes = (uint32_t)min_u64(
 		max_u64(device->logical_block_bytes, MD_SECTOR), RECORD_BLOCK_BYTES);
-	d->is_behind = device->super->events < record->master.events;
+	d->is_behind = device->in_sync && device->super->events < record->master.events;
 	d->recorded = (struct record_fact){state->state, state->slot, state->replacement};
-	md_format(d->super.version)->encode(device->super, d->written);
+	/* What it missed comes first; only then something new. */
+	md_format(d->super.version)->encode(d->is_behind ? &d->super : device->super, d->written);
 	return 0;
 }
 
@@ -330,9 +331,6 @@ static enum record_rank rank_of(const struct record_device *d)
 
 	if (device->slot != ENGINE_NONE && device->slot != d->recorded.slot)
 		return RECORD_NEW;
-	/* One event is what members may be apart; it would be two if this were cut short. */
-	if (d->is_behind && device->state == ENGINE_DEVICE_IN_SYNC)
-		return RECORD_BETTER;
 	if (device->state == ENGINE_DEVICE_IN_SYNC &&
 		(d->recorded.state != ENGINE_DEVICE_IN_SYNC ||
 			d->recorded.replacement != device->replacement))

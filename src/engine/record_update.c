@@ -100,10 +100,15 @@ static void submit_next(struct record_device *d)
 		submit(d, d->record->bitmap->out + offset, length, d->bitmap_offset_bytes + offset);
 }
 
-static void submit_super(struct record_device *d)
+static void submit_super(struct record_device *d, enum record_rank rank)
 {
-	if (d->is_filled && record_device_lives(d))
-		submit(d, d->block, record_super_bytes(d), d->super.super_offset * MD_SECTOR);
+	bool due = rank == RECORD_BEHIND ? d->is_behind : d->rank == rank;
+
+	if (!d->present || !due || !d->is_filled || !record_device_lives(d))
+		return;
+	submit(d, rank == RECORD_BEHIND ? d->written : d->block, record_super_bytes(d),
+		d->super.super_offset * MD_SECTOR);
+	d->is_behind = false;
 }
 
 static void for_each(struct record *record, void (*action)(struct record_device *d))
@@ -121,9 +126,8 @@ static bool submit_supers(struct record *record)
 		while (u->device < record->engine->device_max) {
 			struct record_device *d = &record->devices[u->device++];
 
-			if (d->present && d->rank == u->rank)
-				submit_super(d);
-			if (u->serial && u->pending > 0)
+			submit_super(d, u->rank);
+			if ((u->serial || u->rank == RECORD_BEHIND) && u->pending > 0)
 				return true;
 		}
 		if (u->pending > 0)
@@ -185,7 +189,6 @@ static void note_recorded(struct record_device *d)
 	if (!d->is_filled || !record_device_lives(d))
 		return;
 	d->recorded = d->filled;
-	d->is_behind = false;
 	memcpy(d->written, d->block, MD_SUPER_BYTES);
 }
 
