@@ -139,6 +139,14 @@ static void describe(struct run *run, unsigned disk)
 	run->data_offset[disk] = o->add.data_offset_bytes;
 }
 
+static bool array_has_failed(const struct run *run)
+{
+	struct engine_status status;
+
+	(void)engine_status(run->engine, &status);
+	return status.failed;
+}
+
 /* As control does it: no old superblock is left, the engine writes the new one. */
 static bool plan_add(struct run *run, unsigned disk)
 {
@@ -147,6 +155,8 @@ static bool plan_add(struct run *run, unsigned disk)
 	struct md_plan_device device = {.path = "disk", .sectors = raid_super_sectors(run, disk)};
 	uint8_t zeros[MD_SUPER_BYTES] = {0};
 
+	if (array_has_failed(run))
+		return false; /* refused before anything is written */
 	memset(device.device_uuid, 0x80 + (int)draw(&run->chaos, 100), sizeof(device.device_uuid));
 	if (!live_super(run, array) ||
 		md_plan_add(array, &device, free_number(run), &o->super, NULL) < 0)
