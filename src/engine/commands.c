@@ -166,6 +166,17 @@ static int check_re_add(const struct engine *engine, const struct engine_command
 		return fault_set(command->fault, -EBUSY,
 			"slot %u, which the device had, is taken; add it as a spare instead",
 			add->slot);
+	if (add->super->events > record_events(engine))
+		return fault_set(command->fault, -EINVAL,
+			"the device knows of event %llu, the array only of %llu: it belongs to a "
+			"later state of the array; add it instead if its content may be lost",
+			(unsigned long long)add->super->events,
+			(unsigned long long)record_events(engine));
+	if ((add->super->feature_map & (MD_FEATURE_RECOVERY_OFFSET | MD_FEATURE_RECOVERY_BITMAP)) ==
+		MD_FEATURE_RECOVERY_OFFSET)
+		return fault_set(command->fault, -EINVAL,
+			"the device was being rebuilt when it left, and so was never whole; add it "
+			"instead (all of it is copied then)");
 	if (!record_has_bitmap(engine) && add->super->events != record_events(engine))
 		return fault_set(command->fault, -EINVAL,
 			"the array has no write-intent bitmap, so what the device missed is not "
