@@ -296,7 +296,10 @@ static void note_writes(struct mirror_step *step)
 		compare_copies(step);
 	if (step->purpose == MIRROR_REBUILD)
 		want_write(step, step->target_copy, step->target, false);
-	for (unsigned copy = 0; copy < step->copies && !step->engine->readonly; copy++)
+	/* A walk that meets the change to read-only still makes its window whole. */
+	if (step->engine->readonly && step->purpose == MIRROR_ANSWER)
+		return;
+	for (unsigned copy = 0; copy < step->copies; copy++)
 		if (step->read[copy] == MIRROR_READ_BADLY)
 			want_write(step, copy, step->read_device[copy], true);
 }
