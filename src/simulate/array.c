@@ -184,6 +184,24 @@ static unsigned find_candidates(struct run *run, struct md_candidate *candidates
 }
 
 /*
+ * A member of the array without a valid superblock: a power cut within a write of several sectors
+ * left neither the old one nor the new one. No array that is degraded already survives that.
+ */
+static bool has_torn_super(struct run *run)
+{
+	struct md_super *scratch = malloc(sizeof(*scratch));
+	bool torn = false;
+
+	if (scratch == NULL)
+		abort();
+	for (unsigned i = 0; i < run->disk_count; i++)
+		torn |= run->disks[i].state == ENGINE_DEVICE_IN_SYNC && !run->disks[i].dead &&
+			!run->disks[i].away && !raid_read_super(run, i, scratch);
+	free(scratch);
+	return torn;
+}
+
+/*
  * Without force an array must start, but where the atlas knows a reason: parity that may be wrong
  * while a member is missing (md refuses so too), or many disks that were away together. --run is
  * said for members that the freshest knows and that are gone.
@@ -202,6 +220,11 @@ static int assemble(struct run *run, const struct md_candidate *candidates, unsi
 	if (r == 0)
 		return 0;
 	run_trace(run, "assembly refused: %s", fault.text);
+	if (has_torn_super(run)) {
+		run_trace(run, "a superblock was torn, and the array cannot do without it");
+		run->ended = true;
+		return r;
+	}
 	if (!run->blackout &&
 		!(r == -EUCLEAN && is_parity_level(run->choice.level) && run->assembly->degraded)) {
 		if (!run->options->beyond)

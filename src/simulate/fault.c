@@ -101,6 +101,7 @@ static bool doom(struct run *run, unsigned disk)
 			return false;
 	}
 	run->disks[disk].doomed = true;
+	run->no_choices |= run->resync;
 	if (run->disks[disk].state == ENGINE_DEVICE_IN_SYNC && !run->blackout)
 		atlas_lost_copy(run);
 	return true;

@@ -110,6 +110,7 @@ struct run {
 	bool blackout; /* errors are no wonder until the array is well again */
 	bool resync;   /* copies or parity may be wrong */
 	bool needs_repair;
+	bool ended; /* without a failure: the disks went beyond what any array survives */
 	bool no_choices; /* bad sectors where copies may differ: any may be the one that counts */
 	bool quiet;      /* no faults, no deeds any more */
 	bool stop_wanted;
@@ -129,7 +130,7 @@ __attribute__((format(printf, 3, 4))) void run_fail(
 __attribute__((format(printf, 2, 3))) void run_trace(struct run *run, const char *format, ...);
 static inline bool run_is_over(const struct run *run)
 {
-	return run->result->failed;
+	return run->result->failed || run->ended;
 }
 static inline uint64_t run_now(const struct run *run)
 {
