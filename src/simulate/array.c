@@ -11,8 +11,9 @@
 #include "util/rounding.h"
 
 #define DATA_OFFSET_SECTORS 128u
-#define DISK_MORE_BYTES (256u << 10) /* behind the data: superblocks and bitmaps of 0.90 and 1.0 \
-				      */
+#define DISK_MORE_BYTES                                                          \
+	(256u << 10) /* behind the data: superblocks and bitmaps of 0.90 and 1.0 \
+		      */
 #define DEVICES_MORE 8u
 
 static void make_disks(struct run *run)

@@ -196,6 +196,7 @@ static bool black_out(struct run *run)
 	for (unsigned i = 0; i < run->disk_count; i++)
 		if (!run->disks[i].dead && !run->disks[i].away && chance(&run->chaos, percent))
 			take_away(run, i, back_ns);
+	atlas_lost_copy(run);
 	run_trace(run, "FAULT %" PRIu64 ": blackout", run->fault_number);
 	return true;
 }

@@ -110,7 +110,7 @@ struct run {
 	bool blackout; /* errors are no wonder until the array is well again */
 	bool resync;   /* copies or parity may be wrong */
 	bool needs_repair;
-	bool ended; /* without a failure: the disks went beyond what any array survives */
+	bool ended;      /* without a failure: the disks went beyond what any array survives */
 	bool no_choices; /* bad sectors where copies may differ: any may be the one that counts */
 	bool quiet;      /* no faults, no deeds any more */
 	bool stop_wanted;
