@@ -19,9 +19,24 @@ const struct engine_level *__wrap_engine_level_find(int level)
 	return level == the_rig->level.level ? &the_rig->level : NULL;
 }
 
+/* What the record says of the resync now has to be durable already. */
+static void check_durable(const struct rig *rig)
+{
+	uint64_t resync_bytes = sync_resync_bytes(rig->engine);
+
+	for (unsigned i = 0; i < WINDOWS && (uint64_t)i * WINDOW < resync_bytes; i++) {
+		const struct device *device = &rig->engine->devices[rig->stamp_devices[i]];
+
+		assert_true(
+			device->flushed >= rig->stamps[i] || device->state == ENGINE_DEVICE_FAULTY);
+	}
+}
+
 void __wrap_record_change(struct engine *engine, struct record_waiter *waiter)
 {
 	the_rig->changes++;
+	if (the_rig->latest_action == ENGINE_ACTION_RESYNC)
+		check_durable(the_rig);
 	if (waiter != NULL)
 		waiter->done(waiter, 0);
 }
@@ -62,7 +77,12 @@ static void window_ends(struct sync_window *window)
 
 static void io_done(struct world_io *io, int result)
 {
+	const struct sync_window *window = io->owner;
+	unsigned number = window->first_bytes / WINDOW;
+
 	device_account(the_rig->engine, io->tag, io, result);
+	the_rig->stamps[number] = the_rig->engine->devices[io->tag].written;
+	the_rig->stamp_devices[number] = io->tag;
 	window_ends(io->owner);
 }
 

@@ -46,6 +46,9 @@ struct rig {
 	struct iovec iovs[SYNC_WINDOWS_MAX];
 	uint8_t buffer[WINDOW];
 	unsigned issued[WINDOWS + 1]; /* how often, by window */
+	/* The write of each window: it is durable when its device was flushed up to here. */
+	uint64_t stamps[WINDOWS + 1];
+	unsigned stamp_devices[WINDOWS + 1];
 	uint64_t latest_first;
 	enum engine_action latest_action;
 	unsigned in_flight, most_in_flight;

@@ -307,6 +307,7 @@ static void test_speed(void **state)
 	rig_init(&rig, 5, 3, 0);
 	rig.redundancy.resync_bytes = 0;
 	rig.redundancy.sync_speed_min = 4 * WINDOW;
+	rig.redundancy.sync_speed_max = UINT64_C(1) << 40;
 	rig_start(&rig);
 	client_start(&client, &rig, 0);
 	passed = run_resync_ns(&rig);
