@@ -30,7 +30,7 @@ sim-long: all
 	$(BUILD)/strake sim --runs $(RUNS) --jobs $(JOBS)
 
 mutations:
-	tests/sim/mutations.sh
+	tests/sim/mutations.py
 
 install: all
 	meson install -C $(BUILD)

@@ -412,6 +412,7 @@ const struct option_row option_rows[] = {
 		"more than it survives; then errors must be exact, and bytes never wrong."),
 	FLAG("trace", 0, SIM, sim_trace, "Print everything that happens."),
 	FLAG("no-shrink", 0, SIM, sim_no_shrink, "Do not cut a failing run down."),
+	FLAG("first-failure", 0, SIM, sim_first, "End with the first run that fails."),
 	FLAG("twice", 0, SIM, sim_twice, "Run each seed twice and compare the traces."),
 	VALUE(OPTION_TEXT, "ops", 0, "N", SIM, sim_ops, "Operations of a run."),
 	VALUE(OPTION_TEXT, "clients", 0, "N", SIM, sim_clients, "Clients of a run."),

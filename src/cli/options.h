@@ -109,7 +109,7 @@ struct cli_options {
 	/* sim */
 	const char *sim_seed, *sim_runs, *sim_jobs, *sim_atlas, *sim_ops, *sim_clients;
 	const char *sim_no_faults, *sim_no_commands, *sim_skip;
-	bool sim_trace, sim_no_shrink, sim_twice;
+	bool sim_trace, sim_no_shrink, sim_twice, sim_first;
 	bool help, version_wanted;
 	bool readwrite, wait, yes;
 	const char *action;

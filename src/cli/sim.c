@@ -20,7 +20,7 @@
 struct batch {
 	struct simulate_options options;
 	uint64_t runs, failures;
-	bool shrink, twice;
+	bool shrink, twice, first;
 	struct simulate_result result, sums;
 };
 
@@ -108,6 +108,7 @@ static int read_options(const struct cli_options *cli, struct batch *batch, uint
 	options->beyond = cli->sim_atlas != NULL && strcmp(cli->sim_atlas, "beyond") == 0;
 	batch->shrink = !cli->sim_no_shrink;
 	batch->twice = cli->sim_twice;
+	batch->first = cli->sim_first;
 	return 0;
 }
 
@@ -201,6 +202,8 @@ static int run_batch(struct batch *batch)
 			return CLI_FAILED;
 		}
 		batch->options.seed++;
+		if (batch->first && batch->failures > 0)
+			break;
 	}
 	summarise(batch, now_seconds() - began);
 	return batch->failures > 0 ? CLI_FAILED : CLI_OK;

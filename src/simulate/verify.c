@@ -266,6 +266,27 @@ void verify_corruption(struct run *run)
 	client_read_all(run);
 }
 
+/* A scrub has read every place that the array uses: bad sectors there were rewritten. */
+static void check_mended(struct run *run)
+{
+	unsigned count;
+	const struct sim_fault *faults = sim_faults(run->sim, &count);
+
+	for (unsigned i = 0; i < count && !run_is_over(run); i++) {
+		unsigned disk = faults[i].disk;
+		struct corruption where = {.slot = run->disks[disk].slot};
+
+		if (faults[i].tag != TAG_SECTOR + disk ||
+			run->disks[disk].state != ENGINE_DEVICE_IN_SYNC)
+			continue;
+		where.row = (faults[i].offset_bytes - run->data_offset[disk]) / SHADOW_SECTOR;
+		if (locate(run, &where))
+			run_fail(run, "not-mended",
+				"disk %u: row %" PRIu64 " cannot be read, also after a check", disk,
+				where.row);
+	}
+}
+
 /* Redundancy must be right, and the bad sectors that are left are found and mended. */
 void verify_scrub(struct run *run)
 {
@@ -283,4 +304,6 @@ void verify_scrub(struct run *run)
 	if (!run_is_over(run) && mismatches != 0)
 		run_fail(run, "mismatch", "check finds %" PRIu64 " sectors that do not match",
 			mismatches);
+	if (!run_is_over(run))
+		check_mended(run);
 }
