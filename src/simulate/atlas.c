@@ -45,8 +45,8 @@ void atlas_lost_slots(const struct run *run, bool lost[DISKS_MAX])
 	for (unsigned i = 0; i < run->disk_count; i++) {
 		const struct disk *disk = &run->disks[i];
 
-		if (disk->state == ENGINE_DEVICE_IN_SYNC && !disk->doomed && !disk->dead &&
-			!disk->away)
+		if (disk->state == ENGINE_DEVICE_IN_SYNC && disk->counted && !disk->doomed &&
+			!disk->dead && !disk->away)
 			lost[disk->slot] = false;
 	}
 }
@@ -331,6 +331,20 @@ static void pardon(struct run *run, unsigned i)
 	disk->doomed = false;
 }
 
+/* A member is worth something after a power cut only if its superblock says so by then. */
+static void count(struct run *run, unsigned i)
+{
+	struct disk *disk = &run->disks[i];
+	struct md_super *super = &run->supers[0];
+
+	if (disk->state != ENGINE_DEVICE_IN_SYNC || !run->recorded)
+		disk->counted = disk->state == ENGINE_DEVICE_IN_SYNC;
+	else if (!disk->counted)
+		disk->counted = raid_read_super(run, i, super) &&
+				(super->feature_map & MD_FEATURE_RECOVERY_OFFSET) == 0 &&
+				md_super_role(super) == disk->slot;
+}
+
 /* Returns whether the array has lost it. */
 static bool look_at(struct run *run, const struct engine_device_status *status, unsigned device)
 {
@@ -348,6 +362,7 @@ static bool look_at(struct run *run, const struct engine_device_status *status, 
 		disk->slot = status->slot;
 	else if (status->state == ENGINE_DEVICE_SPARE)
 		disk->slot = ENGINE_NONE;
+	count(run, status->member);
 	pardon(run, status->member);
 	return lost;
 }

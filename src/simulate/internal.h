@@ -56,6 +56,7 @@ struct choice {
 
 struct disk {
 	bool dead, away, doomed;
+	bool counted; /* its own superblock calls it in sync */
 	bool was_failed;                /* by a command: no doom needed */
 	uint64_t back_ns;               /* away until */
 	unsigned slot;                  /* that it had last, or ENGINE_NONE */
