@@ -121,6 +121,23 @@ static json_t *identity(const struct detail_facts *facts, const struct detail_co
 		facts->io, "state", state_of(counters));
 }
 
+/*
+ * How much of each member is used, as md tells it: for RAID 10 without what is left over where the
+ * copies do not fill the members evenly.
+ */
+static uint64_t component_bytes(
+	const struct md_assembly *assembly, const struct detail_counters *counters)
+{
+	const uint64_t chunk = assembly->chunk_bytes, slots = assembly->slot_count;
+	const uint64_t copies = (assembly->layout & 0xff) * (assembly->layout >> 8 & 0xff);
+
+	if (assembly->level <= 0)
+		return assembly->super->size_sectors * MD_SECTOR;
+	if (assembly->level != 10 || chunk == 0)
+		return assembly->component_bytes;
+	return (counters->array_bytes / chunk * copies + slots - 1) / slots * chunk;
+}
+
 static json_t *shape(const struct detail_facts *facts, const struct detail_counters *counters)
 {
 	const struct md_assembly *assembly = facts->assembly;
@@ -135,8 +152,7 @@ static json_t *shape(const struct detail_facts *facts, const struct detail_count
 		"chunk_bytes", (json_int_t)assembly->chunk_bytes, "stripe_bytes",
 		(json_int_t)counters->stripe_bytes, "array_bytes",
 		(json_int_t)counters->array_bytes, "component_bytes",
-		optional_size(assembly->level > 0 ? assembly->component_bytes
-						  : super->size_sectors * MD_SECTOR));
+		optional_size(component_bytes(assembly, counters)));
 }
 
 /* Levels without redundancy: every member has a slot, from start to end. */

@@ -1,0 +1,195 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Levels with redundancy against the real md, both ways, in two boots of user-mode-linux: each side
+# makes and fills arrays, whole and degraded; the other reads them, whole and without as many members
+# as may be missing, and checks that all copies and parity agree.
+. "${0%/*}/../lib.sh"
+. "$TESTS/uml/boot.sh"
+
+requires_uml
+requires_fuse
+node=$STRAKE_RUNTIME_DIR/md0
+
+mkdir md mddeg us usdeg results
+cp "$TESTS/uml/redundant_cases.sh" cases.sh
+. ./cases.sh
+cases_redundant | awk '!seen[$1]++ { print NR, $0 }' >cases
+
+cat >modules.sh <<'EOM'
+for m in async_tx xor async_memcpy async_xor raid6_pq async_pq async_raid6_recov raid1 raid10 raid456; do
+	insmod "$(find "$modules" -name $m.ko)" 2>/dev/null || echo "guest: no module $m"
+done
+quiet_check() { # all copies and parity agree: check finds no mismatch
+	echo check >/sys/block/md0/md/sync_action
+	until [ "$(cat /sys/block/md0/md/sync_action)" = idle ]; do sleep 0.02; done
+	[ "$(cat /sys/block/md0/md/mismatch_cnt)" = 0 ]
+}
+EOM
+
+# md makes and fills its arrays, while strake does below -------------------------------------------
+
+boot makes 400 <<'GUEST' &
+. ./cases.sh
+. ./modules.sh
+
+md_makes() {
+	case_members md
+	attach $(case_files md)
+	mdadm --create /dev/md0 --run --assume-clean $(case_options) $loops || return
+	blockdev --getsize64 /dev/md0 >"results/$name.md.size"
+	$PATTERN write /dev/md0 "$seed"
+	mdadm --detail /dev/md0 >"results/$name.md.detail"
+	detach
+	cp $(case_files md) mddeg
+	attach $(case_files mddeg kept)
+	mdadm --assemble --run /dev/md0 $loops && $PATTERN write /dev/md0 $((seed + 1000))
+	detach
+}
+
+while read -r line; do
+	case_fields "$line"
+	md_makes >"results/$name.md.log" 2>&1
+done <cases
+GUEST
+
+# strake makes and fills its arrays ----------------------------------------------------------------
+
+make_ours() {
+	case_members us
+	"$STRAKE" create md0 --export=fuse --homehost=oracle $(case_options) $(case_files us) </dev/null &&
+		stat -Lc %s "$node" >"results/$name.us.size" &&
+		"$PATTERN" write "$node" "$seed" || return 1
+	"$STRAKE" detail md0 >"results/$name.us.detail"
+	"$STRAKE" stop md0 </dev/null || return 1
+	cp $(case_files us) usdeg
+	"$STRAKE" assemble md0 --run --export=fuse $(case_files usdeg kept) </dev/null &&
+		"$PATTERN" write "$node" $((seed + 1000)) || return 1
+	"$STRAKE" stop md0 </dev/null
+}
+
+while read -r line; do
+	case_fields "$line"
+	check "$name: strake makes and fills it, whole and degraded" make_ours
+done <cases
+
+wait
+booted makes
+
+# md looks at strake's arrays, while strake looks at md's below ------------------------------------
+
+boot reads 400 <<'GUEST' &
+. ./cases.sh
+. ./modules.sh
+
+# md_verifies DIR SEED OPTION...: what stands in $loops
+md_verifies() {
+	verdict=$1
+	with_seed=$2
+	shift 2
+	mdadm --assemble /dev/md0 "$@" $loops && $PATTERN verify /dev/md0 "$with_seed" || return
+	[ -n "$*" ] || quiet_check || { echo "mismatches" && return; }
+	echo ok >"results/$name.$verdict"
+}
+
+md_reads() {
+	attach $(case_files us kept)
+	md_verifies without "$seed" --run --readonly
+	detach
+	attach $(case_files usdeg kept)
+	md_verifies degraded $((seed + 1000)) --run
+	detach
+	attach $(case_files us)
+	dmesg --clear
+	md_verifies whole "$seed"
+	dmesg >"results/$name.dmesg"
+	blockdev --getsize64 /dev/md0 >"results/$name.mdus.size"
+	mdadm --detail /dev/md0 >"results/$name.mdus.detail"
+	detach
+}
+
+while read -r line; do
+	case_fields "$line"
+	md_reads >"results/$name.mdus.log" 2>&1
+done <cases
+GUEST
+
+# Arrays of md under strake ------------------------------------------------------------------------
+
+# What differs for good reason: the node's name, whose host it is, device numbers and names, times.
+plain_detail() {
+	sed -E '1d; s/ +\(local to host .*\)//; /Update Time/d; /Events :/d' "$1" | awk '
+		/Number +Major/ { table = 1 }
+		table && $1 ~ /^[0-9]+$/ { print "row", $1, $4, $5, $6, $7 ~ /^set/ ? $7 : ""; next }
+		{ print }'
+}
+
+same_detail() {
+	[ -s "$1" ] && [ -s "$2" ] || return 1
+	plain_detail "$1" >detail.md
+	plain_detail "$2" | sed 's/ State : active / State : clean /' >detail.us
+	sed -i 's/ State : active / State : clean /' detail.md
+	diff -u detail.md detail.us
+}
+
+same_examine() {
+	mdadm --examine $(case_files md) >examine.md || return 1
+	"$STRAKE" examine $(case_files md) >examine.us || return 1
+	diff -u examine.md examine.us
+}
+
+verify_cat() { # verify_cat SEED ARGUMENT...
+	cat_seed=$1
+	shift
+	"$STRAKE" cat "$@" </dev/null | "$PATTERN" verify - "$cat_seed" 0 "$(cat "results/$name.md.size")"
+}
+
+# The size is md's; check finds nothing; detail says what mdadm says.
+under_strake() {
+	"$STRAKE" assemble md0 --export=fuse $(case_files md) </dev/null || return 1
+	[ "$(stat -Lc %s "$node")" = "$(cat "results/$name.md.size")" ] &&
+		"$STRAKE" detail md0 >"results/$name.usmd.detail" &&
+		"$STRAKE" check md0 --wait >"$T/out" 2>&1 </dev/null
+	content=$?
+	"$STRAKE" stop md0 </dev/null && return $content
+}
+
+while read -r line; do
+	case_fields "$line"
+	if [ ! -s "results/$name.md.size" ]; then
+		not_ok "$name: md makes it"
+		explain "results/$name.md.log"
+		continue
+	fi
+	check "$name: examine's text" same_examine
+	check "$name: content" verify_cat "$seed" $(case_files md)
+	check "$name: content without members" verify_cat "$seed" --run $(case_files md kept)
+	check "$name: content that md wrote degraded" verify_cat $((seed + 1000)) \
+		--run $(case_files mddeg kept)
+	check "$name: no mismatch in what md wrote" under_strake
+	check "$name: detail of md's array" same_detail "results/$name.md.detail" \
+		"results/$name.usmd.detail"
+done <cases
+
+wait
+booted reads
+
+# What md said of our arrays -----------------------------------------------------------------------
+
+no_complaint() {
+	grep -q md "$1" && ! grep -E 'md|raid' "$1" |
+		grep -iE 'kick|invalid|fail|error|unknown|cannot|warn|bad|please|refus|mismatch'
+}
+
+while read -r line; do
+	case_fields "$line"
+	for kind in whole without degraded; do
+		check "$name: md agrees with what strake wrote, $kind" [ -s "results/$name.$kind" ] ||
+			explain "results/$name.mdus.log"
+	done
+	check "$name: md and strake agree on the size" \
+		cmp "results/$name.us.size" "results/$name.mdus.size"
+	check "$name: md does not complain" no_complaint "results/$name.dmesg"
+	check "$name: detail of strake's array" \
+		same_detail "results/$name.mdus.detail" "results/$name.us.detail"
+done <cases
+finish
