@@ -200,8 +200,11 @@ static bool is_known_bad(const struct band *band, unsigned device, uint32_t lo, 
 	if (work == NULL || work->request->op != ENGINE_READ || band->narrow)
 		return false;
 	sw = stripe_work(work);
+	/* Most of a long I/O that failed can be read; parity that may be wrong is no substitute. */
 	return sw->suspect == device && band->member_bytes + lo < sw->suspect_end &&
-	       sw->suspect_first < band->member_bytes + hi;
+	       sw->suspect_first < band->member_bytes + hi &&
+	       sync_is_consistent(band->level->engine, band->member_bytes + lo,
+		       band->member_bytes + hi);
 }
 
 void band_read(struct band *band, struct block *block, uint32_t lo, uint32_t hi)
