@@ -191,6 +191,9 @@ static bool black_out(struct run *run)
 	/* Who failed cannot be recorded while nobody is there: any copy may be the one that counts.
 	 */
 	run->blackout = run->resync = run->no_choices = true;
+	/* RAID 10 keeps a device that holds the last copy of anything: writes that failed on it may
+	 * have been done on others. */
+	run->needs_repair |= run->choice.level == 10;
 	if (!is_parity_level(run->choice.level))
 		shadow_unsure(run->shadow);
 	for (unsigned i = 0; i < run->disk_count; i++)

@@ -18,7 +18,7 @@ struct entry {
 	uint64_t begun, ended; /* ended 0: in flight */
 	uint64_t dead;         /* superseded since; 0: not */
 	bool done;             /* acknowledged; false and ended: nobody knows */
-	bool hidden;           /* another one was read, but copies may differ */
+	uint64_t hidden;       /* since then: another one was read, but copies may differ */
 	uint32_t next;
 };
 
@@ -282,7 +282,8 @@ void shadow_read_end(struct shadow *shadow, uint64_t began)
 
 static bool may_be_read(const struct entry *entry, uint64_t began)
 {
-	return !entry->hidden && (entry->dead == 0 || entry->dead > began);
+	return (entry->hidden == 0 || entry->hidden > began) &&
+	       (entry->dead == 0 || entry->dead > began);
 }
 
 /* The entry with exactly that value, else one that may have any; the latest first. */
@@ -314,7 +315,7 @@ static void collapse(
 		if (entry == read || entry->dead != 0 || entry->ended == 0 || entry->ended >= began)
 			continue;
 		if (shadow->unsure)
-			entry->hidden = true;
+			entry->hidden = entry->hidden != 0 ? entry->hidden : shadow->now;
 		else
 			entry->dead = shadow->now;
 	}
@@ -373,11 +374,9 @@ void shadow_whole(struct shadow *shadow)
 			e = shadow->entries[e].next) {
 			struct entry *entry = &shadow->entries[e];
 
-			if (!entry->hidden)
-				continue;
-			entry->hidden = false;
 			if (entry->dead == 0)
-				entry->dead = shadow->now;
+				entry->dead = entry->hidden;
+			entry->hidden = 0;
 		}
 }
 
@@ -387,7 +386,7 @@ void shadow_undo_choices(struct shadow *shadow)
 	for (uint32_t i = 0; i < shadow->busy_count; i++)
 		for (uint32_t e = shadow->heads[shadow->busy[i]]; e != NONE;
 			e = shadow->entries[e].next)
-			shadow->entries[e].hidden = false;
+			shadow->entries[e].hidden = 0;
 }
 
 void shadow_forget(struct shadow *shadow, uint64_t sector)
@@ -419,7 +418,7 @@ static void list_allowed(const struct shadow *shadow, uint64_t sector, char *tex
 			: entry->value == SHADOW_ZERO ? "zeros "
 						      : "",
 			entry->value == SHADOW_ANY ? 0 : entry->value,
-			entry->hidden       ? " (not chosen)"
+			entry->hidden != 0  ? " (not chosen)"
 			: entry->dead != 0  ? " (superseded)"
 			: entry->ended == 0 ? " (in flight)"
 					    : "");

@@ -4,6 +4,7 @@
  * sector, and P and Q of every row, computed bit by bit from the definition (md's polynomial
  * 0x11d, g = 2). And silent corruption: what check must find and repair must mend.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "util/rounding.h"
 
 #define CORRUPTIONS_MAX 4u
+#define PATIENCE 10000u
 
 static bool peek_slot(struct run *run, unsigned slot, uint64_t offset, uint8_t *buffer)
 {
@@ -234,7 +236,14 @@ static uint64_t scrub(struct run *run, enum engine_action action)
 {
 	struct engine_status status;
 
-	if (operator_do(run, ENGINE_SYNC, ENGINE_NONE, action) < 0 && !run_is_over(run))
+	int r = operator_do(run, ENGINE_SYNC, ENGINE_NONE, action);
+
+	/* A bad sector that a client met may have begun something of its own. */
+	for (unsigned i = 0; i < PATIENCE && r == -EBUSY && !run_is_over(run); i++) {
+		run_step(run);
+		r = operator_do(run, ENGINE_SYNC, ENGINE_NONE, action);
+	}
+	if (r < 0 && !run_is_over(run))
 		run_fail(run, "scrub", "action %u was refused: %s", action,
 			run->operator.fault.text);
 	do {
