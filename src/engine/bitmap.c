@@ -469,10 +469,9 @@ static void forget_pages(struct bitmap *b, bool done)
 	}
 }
 
-void bitmap_update_ended(struct record *record)
+void bitmap_update_ended(struct record *record, bool done)
 {
 	struct bitmap *b = record->bitmap;
-	bool done = record->update.error == 0;
 
 	forget_pages(b, done);
 	b->cleared_written = done ? record->update.cleared : UINT64_MAX;

@@ -278,12 +278,15 @@ static void safe_mode_tick(struct world_timer *timer)
 
 /*
  * What the members say now is not known. Who waited for it is told; the next who asks makes another
- * attempt.
+ * attempt, with the same event count: the member that cannot be done without and did not take this
+ * one must not fall further behind.
  */
 static void update_failed(struct record *record)
 {
 	uint64_t generation = record->update.generation;
 
+	if (record->update.supers)
+		record->master.events = record->update.events_before;
 	record->active = record->active_durable = false;
 	record->can_decrease = false;
 	record->generation++;
@@ -293,6 +296,18 @@ static void update_failed(struct record *record)
 	tell_waiters(record, generation, -EIO);
 	if (record->update.closing)
 		tell_closer(record, -EIO);
+}
+
+/* Writes that want to start wait for one more update, in front of the later ones. */
+static void wait_for_next(struct record *record)
+{
+	if (record->flying.first == NULL)
+		return;
+	record->flying.last->next_held = record->wanting.first;
+	if (record->wanting.first == NULL)
+		record->wanting.last = record->flying.last;
+	record->wanting.first = record->flying.first;
+	record->flying = (struct work_list){0};
 }
 
 static void update_succeeded(struct record *record)
@@ -308,9 +323,16 @@ static void update_succeeded(struct record *record)
 	}
 	if (record->active_durable && !record->safe_mode.armed)
 		arm_safe_mode(record);
-	start_writes(record, &record->flying);
-	if (record_is_settled(record->engine))
+	/*
+	 * A member that failed in this update may lack the bits, and still counts as in sync until
+	 * the next one says otherwise.
+	 */
+	if (record_is_settled(record->engine)) {
+		start_writes(record, &record->flying);
 		end_held(record, false);
+	} else {
+		wait_for_next(record);
+	}
 	tell_waiters(record, record->durable_generation, 0);
 	if (closing && !has_changed(record) && !record->active)
 		tell_closer(record, 0);
@@ -321,17 +343,9 @@ void record_update_ended(struct record *record)
 	if (record->update.error < 0) {
 		update_failed(record);
 	} else if (record->update.again) {
-		/* Writes that want to start wait for the second update, in front of the later ones.
-		 */
-		if (record->flying.first != NULL) {
-			record->flying.last->next_held = record->wanting.first;
-			if (record->wanting.first == NULL)
-				record->wanting.last = record->flying.last;
-			record->wanting.first = record->flying.first;
-		}
-		record->flying = (struct work_list){0};
+		wait_for_next(record);
 		record->generation++;
-		record->twice = false;
+		record->twice = record->twice && !record->update.supers;
 	} else {
 		update_succeeded(record);
 	}
@@ -470,6 +484,7 @@ int record_device_add(struct engine *engine, unsigned device, const struct md_su
 		number = super->dev_number;
 	record_super_adopt(record, d, super);
 	d->super.dev_number = number;
+	d->is_new = true;
 	d->recorded = (struct record_fact){ENGINE_DEVICE_SPARE, ENGINE_NONE, false};
 	d->failure_known = d->has_bitmap = d->gets_bitmap = d->is_filled = false;
 	memset(d->written, 0, MD_SUPER_BYTES);

@@ -224,6 +224,16 @@ static inline struct engine_device rig_device(
 	};
 }
 
+/* With RECORD_TRACE in the environment a failed run can be followed. */
+static inline void rig_event(void *owner, const char *text)
+{
+	const struct rig *rig = owner;
+
+	if (getenv("RECORD_TRACE") != NULL)
+		print_message("%9llu us: %s\n",
+			(unsigned long long)(sim_now_ns(rig->sim) / 1000), text);
+}
+
 /* From what was assembled. */
 static inline void rig_start(struct rig *rig, bool readonly)
 {
@@ -234,13 +244,15 @@ static inline void rig_start(struct rig *rig, bool readonly)
 			rig->assembly.clean ? UINT64_MAX : rig->assembly.resync_offset_bytes,
 		.devices = devices,
 		.device_count = rig->assembly.device_count,
-		.device_max = DISKS_MAX + 2};
+		.device_max = DISKS_MAX + 2,
+		.event = rig_event};
 	struct engine_config config = {.level = rig->options.level,
 		.layout = rig->assembly.layout,
 		.chunk_bytes = rig->assembly.chunk_bytes,
 		.slot_count = rig->options.slots,
 		.readonly = readonly,
 		.requests_max = 16,
+		.owner = rig,
 		.redundancy = &redundancy};
 
 	for (unsigned i = 0; i < rig->assembly.device_count; i++)

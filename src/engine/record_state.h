@@ -63,6 +63,7 @@ struct record_device {
 	/* What the superblocks on the members say of it, and what those in flight do. */
 	struct record_fact recorded, filled;
 	bool is_behind;        /* at the start it missed the latest update */
+	bool is_new;           /* joined, and was not recorded yet */
 	bool is_filled;        /* it has a superblock in this update, */
 	enum record_rank rank; /* that goes out so */
 	uint32_t corrected_before;
@@ -128,6 +129,7 @@ struct record_update {
 	bool supers;
 	bool back;  /* the event count goes back by one */
 	bool again; /* a member that is gone may have the same count: one more makes it durable */
+	uint64_t events_before, peak_before;
 	bool flush;
 	bool closing;
 	bool clears;      /* bits are cleared on the members */
@@ -239,6 +241,7 @@ void bitmap_copy_header(struct record *record, uint64_t events, uint64_t events_
 void bitmap_copy_pages(struct record *record);
 /* The next run of pages for @d, and where it lies in the area; false: none. */
 bool bitmap_next_run(struct record_device *d, size_t *ret_offset, size_t *ret_length);
-void bitmap_update_ended(struct record *record);
+/* @done: all of its pages are durable on all members that live. */
+void bitmap_update_ended(struct record *record, bool done);
 
 #endif

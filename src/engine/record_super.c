@@ -102,11 +102,43 @@ static const struct md_super *freshest(const struct engine_redundancy *redundanc
 	return best != NULL ? best->super : NULL;
 }
 
+static uint32_t features_of(const struct record_device *d)
+{
+	const struct device *device = &d->record->engine->devices[d->device];
+	uint32_t features = 0;
+
+	if (device->state == ENGINE_DEVICE_REBUILDING) {
+		features |= MD_FEATURE_RECOVERY_OFFSET;
+		if (device->by_bitmap && d->record->bitmap != NULL)
+			features |= MD_FEATURE_RECOVERY_BITMAP;
+	}
+	if (device->slot != ENGINE_NONE && device->replacement)
+		features |= MD_FEATURE_REPLACEMENT;
+	if (d->bad.count > 0)
+		features |= MD_FEATURE_BAD_BLOCKS;
+	return features;
+}
+
+/* What the members say of it already, as the assembly understood it. */
+static void fill_at_start(struct record_device *d)
+{
+	const struct device *device = &d->record->engine->devices[d->device];
+
+	d->recorded = (struct record_fact){device->state, device->slot, device->replacement};
+	if (d->super.version == MD_VERSION_0_90)
+		return;
+	d->super.feature_map |= features_of(d);
+	if (device->state != ENGINE_DEVICE_REBUILDING)
+		return;
+	d->super.recovery_offset = device->recovered_bytes / MD_SECTOR;
+	if (device->by_bitmap)
+		d->super.feature_map |= MD_FEATURE_RECOVERY_BITMAP;
+}
+
 static int take_device(struct record *record, unsigned number, const struct engine_device *device,
 	struct fault *fault)
 {
 	struct record_device *d = &record->devices[number];
-	const struct device *state = &record->engine->devices[number];
 	bool used;
 
 	if (device->super == NULL || device->super->version != record->master.version)
@@ -125,7 +157,7 @@ static int take_device(struct record *record, unsigned number, const struct engi
 	d->block_bytes = (uint32_t)min_u64(
 		max_u64(device->logical_block_bytes, MD_SECTOR), RECORD_BLOCK_BYTES);
 	d->is_behind = device->in_sync && device->super->events < record->master.events;
-	d->recorded = (struct record_fact){state->state, state->slot, state->replacement};
+	fill_at_start(d);
 	/* What it missed comes first; only then something new. */
 	md_format(d->super.version)->encode(d->is_behind ? &d->super : device->super, d->written);
 	return 0;
@@ -273,23 +305,6 @@ static void fill_resync(struct record *record, uint64_t resync_offset)
 	master->v090.cp_events = resync_offset == MD_CLEAN ? master->events : 0;
 }
 
-static uint32_t features_of(const struct record_device *d)
-{
-	const struct device *device = &d->record->engine->devices[d->device];
-	uint32_t features = 0;
-
-	if (device->state == ENGINE_DEVICE_REBUILDING) {
-		features |= MD_FEATURE_RECOVERY_OFFSET;
-		if (device->by_bitmap && d->record->bitmap != NULL)
-			features |= MD_FEATURE_RECOVERY_BITMAP;
-	}
-	if (device->slot != ENGINE_NONE && device->replacement)
-		features |= MD_FEATURE_REPLACEMENT;
-	if (d->bad.count > 0)
-		features |= MD_FEATURE_BAD_BLOCKS;
-	return features;
-}
-
 /* What is the device's own, and then all that is the array's. */
 static void fill_device(struct record_device *d)
 {
@@ -358,26 +373,49 @@ size_t record_super_bytes(const struct record_device *d)
 		round_up(256 + 2 * (uint64_t)d->super.role_count, d->block_bytes));
 }
 
+static void fill_as_it_is(struct record_device *d)
+{
+	const struct device *device = &d->record->engine->devices[d->device];
+
+	fill_device(d);
+	d->filled = (struct record_fact){device->state, device->slot, device->replacement};
+	d->rank = rank_of(d);
+}
+
+/* Nothing new but the event count. */
+static void fill_as_before(struct record_device *d)
+{
+	const struct md_super *master = &d->record->master;
+
+	d->super.utime = master->utime;
+	d->super.events = master->events;
+	d->super.resync_offset = master->resync_offset;
+	d->super.v090.cp_events = master->v090.cp_events;
+	d->filled = d->recorded;
+	d->rank = RECORD_SAME;
+}
+
 void record_super_fill(struct record *record, uint64_t resync_offset)
 {
 	struct engine *engine = record->engine;
+	bool as_before = record->update.again;
 
 	record->master.utime = engine->world->ops->wall_seconds(engine->world) & SECONDS_MASK;
 	fill_resync(record, resync_offset);
-	if (is_090(record))
+	if (is_090(record) && !as_before)
 		fill_disks_090(record);
-	else
+	else if (!as_before)
 		fill_roles(record);
 	for (unsigned i = 0; i < engine->device_max; i++) {
 		struct record_device *d = &record->devices[i];
-		const struct device *device = &engine->devices[i];
 
-		d->is_filled = record_device_lives(d);
+		d->is_filled = record_device_lives(d) && !(as_before && d->is_new);
 		if (!d->is_filled)
 			continue;
-		fill_device(d);
-		d->filled = (struct record_fact){device->state, device->slot, device->replacement};
-		d->rank = rank_of(d);
+		if (as_before)
+			fill_as_before(d);
+		else
+			fill_as_it_is(d);
 		md_format(d->super.version)->encode(&d->super, d->block);
 		record->update.serial = record->update.serial || can_tear(d);
 	}

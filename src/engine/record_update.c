@@ -189,10 +189,11 @@ static void note_recorded(struct record_device *d)
 	if (!d->is_filled || !record_device_lives(d))
 		return;
 	d->recorded = d->filled;
+	d->is_new = false;
 	memcpy(d->written, d->block, MD_SUPER_BYTES);
 }
 
-static void end(struct record *record)
+static void end(struct record *record, bool abandoned)
 {
 	struct record_update *u = &record->update;
 
@@ -202,8 +203,33 @@ static void end(struct record *record)
 	if (u->error == 0 && u->supers)
 		for_each(record, note_recorded);
 	if (record->bitmap != NULL)
-		bitmap_update_ended(record);
+		bitmap_update_ended(record, u->error == 0 && !abandoned);
 	record_update_ended(record);
+}
+
+/*
+ * A member failed before any superblock was written: they are made anew and say so. As they are
+ * they could call data right, or drop bits, that only the others have.
+ */
+static bool is_outdated(const struct record *record)
+{
+	const struct record_update *u = &record->update;
+
+	return u->step < RECORD_SUPERS && record->failure_generation > u->generation;
+}
+
+static void begin_again(struct record *record)
+{
+	struct record_update *u = &record->update;
+
+	u->again = true;
+	if (u->supers) {
+		record->master.events = u->events_before;
+		record->peak_events = u->peak_before;
+		record->can_decrease = false;
+		u->supers = false;
+	}
+	end(record, true);
 }
 
 /* Next step, once nothing of this one is pending. */
@@ -213,13 +239,17 @@ static void go_on(struct record *record)
 
 	while (u->pending == 0) {
 		if (u->error < 0 || record->engine->redundant->failed) {
-			end(record);
+			end(record, false);
+			return;
+		}
+		if (is_outdated(record)) {
+			begin_again(record);
 			return;
 		}
 		if (u->step == RECORD_SUPERS && u->supers && submit_supers(record))
 			continue;
 		if (++u->step == RECORD_STEP_END) {
-			end(record);
+			end(record, false);
 			return;
 		}
 		begin(record);
@@ -262,14 +292,17 @@ static uint64_t resync_sectors(const struct record *record)
  *
  * A member that is lost while the count is back has a higher one than the others, and the update
  * that says it is gone would give them just that: nothing would tell who is right. A jump by two is
- * no way out, since members whose counts differ by two are not taken for fresh. Hence a second
- * update, before which nothing is acknowledged.
+ * no way out, since members whose counts differ by two are not taken for fresh. Hence one update
+ * that says nothing but that the array is active, and then another one, before which nothing is
+ * acknowledged.
  */
 static void count_event(struct record *record, bool only_state, uint64_t resync_offset)
 {
 	struct record_update *u = &record->update;
 	struct md_super *master = &record->master;
 
+	u->events_before = master->events;
+	u->peak_before = record->peak_events;
 	only_state = only_state && !record->degraded;
 	u->back = only_state && resync_offset == MD_CLEAN && record->can_decrease &&
 		  master->events != 1;
@@ -293,7 +326,7 @@ void record_update_start(struct record *record)
 		uint64_t resync_offset = resync_sectors(record);
 
 		count_event(record, u->generation == record->durable_generation, resync_offset);
-		record_super_fill(record, resync_offset);
+		record_super_fill(record, u->again ? 0 : resync_offset);
 		u->flush = u->flush || vouches(record, resync_offset);
 	}
 	if (record->bitmap != NULL) {
