@@ -277,6 +277,7 @@ static void closed(struct record_waiter *waiter, int result)
 	struct engine *engine = waiter->owner;
 
 	engine->redundant->command_closing = false;
+	engine->redundant->closed_badly = result < 0;
 	finish(engine, result);
 }
 

@@ -30,6 +30,7 @@ struct redundant {
 	/* commands.c: the first is in progress, the others wait. */
 	struct engine_command *commands;
 	bool command_started, command_closing, command_paused, was_readonly;
+	bool closed_badly; /* read-only, but not all of it was flushed */
 	struct world_timer command_timer;
 	struct record_waiter command_waiter;
 	void (*event)(void *owner, const char *text);

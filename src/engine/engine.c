@@ -94,7 +94,8 @@ static bool is_empty(const struct engine *engine, const struct engine_request *r
 {
 	if (request->op == ENGINE_FLUSH)
 		return engine->readonly &&
-		       (engine->redundant == NULL || !engine->redundant->command_closing);
+		       (engine->redundant == NULL || !(engine->redundant->command_closing ||
+							     engine->redundant->closed_badly));
 	return request->length_bytes == 0;
 }
 

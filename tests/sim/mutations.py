@@ -42,7 +42,7 @@ def build(folder):
 def run(folder, runs):
     """(check, runs until it was caught), or None."""
     done = 0
-    step = max(runs // 20, 1)
+    step = max(runs // 12, 1)
     while done < runs:
         for level in LEVELS:
             out = subprocess.run([os.path.join(folder, "build", "strake"), "sim", "--seed",
