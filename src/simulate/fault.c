@@ -53,7 +53,8 @@ static bool spoil(struct run *run, unsigned disk, enum simulate_fault kind)
 	if (!run->options->beyond && !atlas_may_spoil(run, disk, row))
 		return false;
 	fault.offset_bytes = run->data_offset[disk] + row * SHADOW_SECTOR;
-	if (kind == FAULT_FLAKY)
+	/* Beyond, what could not be read must not be readable when that is looked at. */
+	if (kind == FAULT_FLAKY && !run->options->beyond)
 		fault.times = 1;
 	if (kind == FAULT_SLOW_SECTOR) {
 		fault.delay_ns = 120 * SECOND;
