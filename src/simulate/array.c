@@ -389,6 +389,8 @@ static void forget_engine(struct run *run)
 {
 	clients_forget(run);
 	run->operator.busy = run->operator.finished = run->stop_wanted = false;
+	run->operator.follow = DEEDS;
+	run->operator.follow_disk = ENGINE_NONE;
 	engine_free(run->engine);
 	run->engine = NULL;
 	run->result->restarts++;

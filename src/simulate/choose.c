@@ -83,7 +83,7 @@ static void choose_geometry(struct run *run, struct random *random)
 	c->component_bytes = round_up(64 * K + draw(random, 448 * K), unit);
 	if (c->level != 1 && c->component_bytes < 4 * (uint64_t)c->chunk_bytes)
 		c->component_bytes = 4 * (uint64_t)c->chunk_bytes;
-	c->spares = (unsigned)draw(random, 3);
+	c->spares = pick(random, (const uint32_t[]){0, 0, 0, 1, 2}, 5);
 	c->more = 2;
 }
 
@@ -93,7 +93,7 @@ static void choose_record(struct choice *c, struct random *random)
 		MD_VERSION_1_2, MD_VERSION_1_2, MD_VERSION_1_1, MD_VERSION_1_0, MD_VERSION_0_90};
 
 	c->version = versions[draw(random, 5)];
-	c->bitmap = chance(random, 60);
+	c->bitmap = chance(random, 70);
 	c->bitmap_chunk_bytes = 4 * K << draw(random, 4);
 	c->assume_clean = chance(random, 70);
 	c->garbage = !c->assume_clean && chance(random, 70);
@@ -137,7 +137,9 @@ static void choose_chaos(struct run *run, struct random *random)
 	for (unsigned i = 0; i < DEEDS; i++)
 		c->deed_weights[i] = swarm(random, 65);
 	c->fault_every_ns = MILLI * (2 + draw(random, 300));
-	c->deed_every_ns = MILLI * (2 + draw(random, 400));
+	c->deed_every_ns = MILLI * (2 + draw(random, 150));
+	if (c->deed_weights[DEED_FAIL] != 0)
+		c->deed_weights[DEED_FAIL] += 10; /* much follows from it */
 	if (chance(random, 20))
 		c->fault_every_ns *= 20;
 	for (unsigned i = 0; i < FAULTS; i++)

@@ -56,7 +56,7 @@ struct choice {
 
 struct disk {
 	bool dead, away, doomed;
-	bool counted; /* its own superblock calls it in sync */
+	bool counted;                   /* its own superblock calls it in sync */
 	bool was_failed;                /* by a command: no doom needed */
 	uint64_t back_ns;               /* away until */
 	unsigned slot;                  /* that it had last, or ENGINE_NONE */
@@ -84,6 +84,9 @@ struct operator
 	enum simulate_deed deed;
 	unsigned disk;
 	bool busy, finished, expect_refusal;
+	/* What people do next: a device that failed is removed, and tried again. */
+	enum simulate_deed follow; /* DEEDS: nothing */
+	unsigned follow_disk;
 	int result;
 	uint64_t next_ns, started_ns;
 };

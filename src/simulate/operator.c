@@ -77,7 +77,10 @@ static void fail(struct run *run)
 
 static void remove_disk(struct run *run)
 {
-	unsigned disk = find(run, IN(FAULTY) | (chance(&run->chaos, 20) ? IN(SPARE) : 0));
+	unsigned disk = run->operator.follow_disk;
+
+	if (disk == ENGINE_NONE || run->disks[disk].state != ENGINE_DEVICE_FAULTY)
+		disk = find(run, IN(FAULTY) | (chance(&run->chaos, 20) ? IN(SPARE) : 0));
 
 	if (disk == ENGINE_NONE)
 		return;
@@ -187,7 +190,11 @@ static bool plan_re_add(struct run *run, unsigned disk)
 
 static void add(struct run *run, bool re_add)
 {
-	unsigned disk = operator_loose_disk(run, re_add);
+	unsigned disk = run->operator.follow_disk;
+
+	if (disk == ENGINE_NONE || run->disks[disk].state != ENGINE_DEVICE_FREE ||
+		run->disks[disk].dead || run->disks[disk].away)
+		disk = operator_loose_disk(run, re_add);
 
 	if (disk == ENGINE_NONE || !(re_add ? plan_re_add(run, disk) : plan_add(run, disk)))
 		return;
@@ -289,7 +296,7 @@ static void act(struct run *run, enum simulate_deed deed)
 	}
 }
 
-static enum simulate_deed choose_deed(struct run *run)
+static enum simulate_deed draw_deed(struct run *run)
 {
 	const unsigned *weights = run->choice.deed_weights;
 	unsigned sum = 0, at, deed = 0;
@@ -302,6 +309,13 @@ static enum simulate_deed choose_deed(struct run *run)
 	while (at >= weights[deed])
 		at -= weights[deed++];
 	return (enum simulate_deed)deed;
+}
+
+static enum simulate_deed choose_deed(struct run *run)
+{
+	if (run->operator.follow != DEEDS)
+		return run->operator.follow;
+	return draw_deed(run);
 }
 
 void operator_tick(struct run *run)
@@ -324,6 +338,8 @@ void operator_tick(struct run *run)
 		run_trace(run, "no stop: the engine keeps no record");
 	} else if (deed < DEEDS) {
 		act(run, deed);
+		o->follow = DEEDS;
+		o->follow_disk = ENGINE_NONE;
 	}
 	run->result->deeds += o->busy;
 	run->chaos = kept;
@@ -362,6 +378,24 @@ static void check(struct run *run)
 		o->command.verb, o->result, o->fault.text);
 }
 
+/* Sooner than another thing would be done. */
+static void follow(struct run *run)
+{
+	struct operator* o = & run->operator;
+	bool may = (run->options->no_deeds >> DEED_RE_ADD & 1) == 0 && chance(&run->chaos, 70);
+
+	if (o->result < 0 || o->disk == ENGINE_NONE || !may || run->quiet)
+		return;
+	if (o->deed == DEED_FAIL)
+		o->follow = DEED_REMOVE;
+	else if (o->deed == DEED_REMOVE && run->disks[o->disk].slot != ENGINE_NONE)
+		o->follow = DEED_RE_ADD;
+	else
+		return;
+	o->follow_disk = o->disk;
+	o->next_ns = run_now(run) + draw(&run->chaos, 100 * MILLI);
+}
+
 static void stopped(struct run *run)
 {
 	bool whole = !run->resync && !run->blackout && run->operator.result == 0;
@@ -391,6 +425,7 @@ void operator_collect(struct run *run)
 	run->look = true;
 	run_trace(run, "COMMAND done: %d %s", o->result, o->fault.text);
 	check(run);
+	follow(run);
 	if (o->deed == DEED_FAIL && o->disk != ENGINE_NONE && o->result < 0)
 		run->disks[o->disk].was_failed = false;
 	if (o->command.verb == ENGINE_READWRITE)

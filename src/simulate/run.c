@@ -301,6 +301,8 @@ void simulate_run(const struct simulate_options *options, struct simulate_result
 	run->options = options;
 	run->result = ret;
 	choose(run);
+	run->operator.follow = DEEDS;
+	run->operator.follow_disk = ENGINE_NONE;
 	choice_print(run);
 	raid_create(run);
 	sim_trace(run->sim, heard_io, run);
