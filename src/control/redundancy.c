@@ -93,6 +93,53 @@ static int read_bitmap(const struct md_assembly *assembly, struct member *const 
 	return judge(assembly->super, room_sectors, ret, note);
 }
 
+static int read_log(const struct md_super *super, const struct member *member,
+	struct md_badblocks *ret, struct fault *fault)
+{
+	uint8_t log[MD_BADBLOCKS_LOG_BYTES];
+	uint64_t sector, sectors;
+	int r;
+
+	md_badblocks_init(super, ret);
+	r = md_badblocks_location(super, &sector, &sectors);
+	if (r < 0 || sectors * MD_SECTOR > sizeof(log))
+		return fault_set(fault, -EUCLEAN,
+			"%s: its superblock says that there are bad blocks, but not where their "
+			"log is; look at it with --examine",
+			member->path);
+	r = member_read(member, sector * MD_SECTOR, log, sectors * MD_SECTOR);
+	if (r < 0)
+		return fault_set(fault, r, "%s: cannot read the bad-block log: %s", member->path,
+			strerror(-r));
+	r = md_badblocks_decode(super, log, ret, fault);
+	if (r < 0)
+		(void)fault_prefix(fault, "%s: ", member->path);
+	return r;
+}
+
+/* What a log names must not be read; that the array is not started without it is the engine's rule.
+ */
+static int read_logs(const struct md_assembly *assembly, struct member *const *members,
+	struct redundancy *ret, struct fault *fault)
+{
+	unsigned count = assembly->device_count;
+	int r = 0;
+
+	for (unsigned i = 0; i < count && r == 0; i++) {
+		const struct md_assembly_device *device = &assembly->devices[i];
+
+		if (!device->has_bad_blocks)
+			continue;
+		if (ret->bad == NULL)
+			ret->bad = calloc(count, sizeof(*ret->bad));
+		if (ret->bad == NULL)
+			return fault_set(fault, -ENOMEM, "no memory for bad-block logs");
+		r = read_log(device->super, members[device->candidate], &ret->bad[i], fault);
+		ret->devices[i].bad = &ret->bad[i];
+	}
+	return r;
+}
+
 int redundancy_gather(const struct md_assembly *assembly, struct member *const *members,
 	struct redundancy *ret, struct fault *note, struct fault *fault)
 {
@@ -112,6 +159,8 @@ int redundancy_gather(const struct md_assembly *assembly, struct member *const *
 		.device_max = max_u64(count, assembly->slot_count) + DEVICES_MORE,
 	};
 	r = read_bitmap(assembly, members, ret, note, fault);
+	if (r == 0)
+		r = read_logs(assembly, members, ret, fault);
 	if (r < 0)
 		redundancy_free(ret);
 	return r;
@@ -128,5 +177,6 @@ void redundancy_free(struct redundancy *redundancy)
 {
 	free(redundancy->devices);
 	free(redundancy->bitmap_area);
+	free(redundancy->bad);
 	*redundancy = (struct redundancy){0};
 }

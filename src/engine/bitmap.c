@@ -2,11 +2,11 @@
 /*
  * The write-intent bitmap (specification 3.4, 3.5).
  *
- * In memory each bit has a count of the writes in flight behind it and some flags; beside that there
- * are two copies of the area on the members: the image as it shall be, and what is being written.
- * Bits are set in the image as soon as somebody wants to write, for a bit too many does no harm.
- * They are cleared only between updates, because before a cleared bit reaches a member, the data
- * must be durable that it stood for, and so must events_cleared.
+ * In memory each bit has a count of the writes in flight behind it and some flags; beside that
+ * there are two copies of the area on the members: the image as it shall be, and what is being
+ * written. Bits are set in the image as soon as somebody wants to write, for a bit too many does no
+ * harm. They are cleared only between updates, because before a cleared bit reaches a member, the
+ * data must be durable that it stood for, and so must events_cleared.
  */
 #include "engine/record_state.h"
 
@@ -250,7 +250,8 @@ void bitmap_consider(struct record *record)
 {
 	struct bitmap *b = record->bitmap;
 
-	if (!record->degraded && b->needing > 0 && sync_resync_bytes(record->engine) == UINT64_MAX) {
+	if (!record->degraded && b->needing > 0 &&
+		sync_resync_bytes(record->engine) == UINT64_MAX) {
 		visit_set_bits(b, no_longer_need_bit);
 		b->span_count = 0;
 	}

@@ -130,11 +130,17 @@ static int join(
 			"the array has room for %u devices, and as many; remove a faulty one first",
 			engine->device_max);
 	r = device_set(engine, number, device, command->fault);
-	if (r == 0)
-		r = record_device_add(engine, number, device->super);
-	if (r == 0)
-		command->result_device = number;
-	return r;
+	if (r < 0)
+		return r;
+	r = record_device_add(engine, number, device, command->fault);
+	if (r < 0) {
+		if (device->slot != ENGINE_NONE)
+			engine->redundant->active[device->slot] = ENGINE_NONE;
+		engine->devices[number] = (struct device){.slot = ENGINE_NONE};
+		return r;
+	}
+	command->result_device = number;
+	return 0;
 }
 
 static void do_add(struct engine *engine, struct engine_command *command)

@@ -21,8 +21,7 @@
 /* Nobody writes a superblock of an array that has failed or was set read-only (8.3). */
 static bool may_write(const struct record *record)
 {
-	return !record->engine->redundant->failed &&
-	       !(record->engine->readonly && record->sealed);
+	return !record->engine->redundant->failed && !(record->engine->readonly && record->sealed);
 }
 
 void record_schedule(struct record *record)
@@ -173,12 +172,15 @@ static bool has_progress(const struct record *record)
 		return false;
 	if ((resync == UINT64_MAX ? MD_CLEAN : resync / MD_SECTOR) != record->master.resync_offset)
 		return true;
-	for (unsigned i = 0; i < engine->device_max; i++)
-		if (record->devices[i].present &&
-			engine->devices[i].state == ENGINE_DEVICE_REBUILDING &&
-			engine->devices[i].recovered_bytes / MD_SECTOR !=
-				record->devices[i].super.recovery_offset)
+	for (unsigned i = 0; i < engine->device_max; i++) {
+		const struct record_device *d = &record->devices[i];
+
+		if (record_device_lives(d) &&
+			(d->log_is_new || (engine->devices[i].state == ENGINE_DEVICE_REBUILDING &&
+						  engine->devices[i].recovered_bytes / MD_SECTOR !=
+							  d->super.recovery_offset)))
 			return true;
+	}
 	return false;
 }
 
@@ -375,6 +377,12 @@ static void asked(struct record *record)
 	record_schedule(record);
 }
 
+void record_must_be_durable(struct record *record)
+{
+	record->failure_generation = ++record->generation;
+	asked(record);
+}
+
 void record_change(struct engine *engine, struct record_waiter *waiter)
 {
 	struct record *record = record_of(engine);
@@ -465,33 +473,44 @@ bool record_is_kept(const struct engine *engine)
 	return record_of(engine)->kept;
 }
 
-int record_device_add(struct engine *engine, unsigned device, const struct md_super *super)
+static void set_joined(struct record_device *d)
+{
+	d->is_new = true;
+	d->recorded = (struct record_fact){ENGINE_DEVICE_SPARE, ENGINE_NONE, false};
+	d->failure_known = d->has_bitmap = d->gets_bitmap = d->is_filled = d->is_behind = false;
+	memset(d->written, 0, MD_SUPER_BYTES);
+}
+
+int record_device_add(struct engine *engine, unsigned number, const struct engine_device *device,
+	struct fault *fault)
 {
 	struct record *record = record_of(engine);
-	struct record_device *d = &record->devices[device];
-	bool rejoins = engine->devices[device].slot != ENGINE_NONE;
-	unsigned number;
-	int r = 0;
+	struct record_device *d = &record->devices[number];
+	const struct md_super *super = device->super;
+	unsigned dev_number;
+	int r;
 
 	if (!record->kept)
 		return 0;
 	if (super == NULL || super->version != record->master.version)
-		return -EINVAL;
-	number = record_super_free_number(record);
-	if (number == ENGINE_NONE)
-		return -ENOSPC;
-	if (rejoins && record_super_number_is_free(record, super->dev_number))
-		number = super->dev_number;
-	record_super_adopt(record, d, super);
-	d->super.dev_number = number;
-	d->is_new = true;
-	d->recorded = (struct record_fact){ENGINE_DEVICE_SPARE, ENGINE_NONE, false};
-	d->failure_known = d->has_bitmap = d->gets_bitmap = d->is_filled = false;
-	memset(d->written, 0, MD_SUPER_BYTES);
-	if (record->bitmap != NULL)
-		r = bitmap_place(record, d, NULL);
-	if (r < 0)
-		d->present = false;
+		return fault_set(fault, -EINVAL,
+			"the device has no superblock of version %s, as the array's members have",
+			md_format(record->master.version)->name);
+	dev_number = record_super_free_number(record);
+	if (dev_number == ENGINE_NONE)
+		return fault_set(fault, -ENOSPC,
+			"the superblocks have no room for one more device; remove a faulty one "
+			"first");
+	/* One that comes back keeps its number. */
+	if (device->slot != ENGINE_NONE && record_super_number_is_free(record, super->dev_number))
+		dev_number = super->dev_number;
+	record_super_adopt(record, d, device);
+	d->super.dev_number = dev_number;
+	set_joined(d);
+	r = badblocks_take(d, super, device->bad, fault);
+	if (r == 0 && record->bitmap != NULL)
+		r = bitmap_place(record, d, fault);
+	d->present = r == 0;
 	return r;
 }
 

@@ -55,8 +55,13 @@ void record_close(struct engine *engine, struct record_waiter *waiter);
 /* Has the record nothing to write on the members, for instance for arrays made with --build? */
 bool record_is_kept(const struct engine *engine);
 
-/* A device joins (spare, or to take a slot) or leaves: its entry in the roles table. */
-int record_device_add(struct engine *engine, unsigned device, const struct md_super *super);
+/*
+ * The device @number joins (as a spare, or to take a slot) or leaves: its entry in the roles table.
+ * -EINVAL no superblock like the others', or bad blocks that are not told; -ENOSPC no number is
+ * free in the superblocks, or there is no room for the bitmap; all with words.
+ */
+int record_device_add(struct engine *engine, unsigned number, const struct engine_device *device,
+	struct fault *fault);
 void record_device_remove(struct engine *engine, unsigned device);
 unsigned record_dev_number(const struct engine *engine, unsigned device);
 uint64_t record_events(const struct engine *engine);

@@ -13,7 +13,7 @@
  *   differs from the array only where a bit is set.
  * - A member whose failure was acknowledged does not come back by itself.
  */
-#include "engine/record_rig.h"
+#include "engine/record_rig_test.h"
 
 #define SPOTS 16u        /* places that are written to, */
 #define SPOT_SECTORS 16u /* so long, spread over the array */
@@ -69,8 +69,8 @@ static uint64_t content(struct test *t, unsigned disk, unsigned sector)
 {
 	uint64_t words[MD_SECTOR / sizeof(uint64_t)];
 
-	sim_disk_peek(t->rig.sim, disk,
-		rig_data_sector(&t->rig) * MD_SECTOR + offset_of(sector), words, sizeof(words));
+	sim_disk_peek(t->rig.sim, disk, rig_data_sector(&t->rig) * MD_SECTOR + offset_of(sector),
+		words, sizeof(words));
 	for (unsigned i = 1; i < MD_SECTOR / sizeof(uint64_t); i++)
 		assert_true(words[i] == words[0]);
 	return words[0];
@@ -112,7 +112,8 @@ static unsigned first_in_sync(const struct test *t)
 }
 
 /* @bitmap: the bitmap counts, a set bit excuses. */
-static void check_equal(struct test *t, unsigned disk, unsigned sector, bool bitmap, const char *what)
+static void check_equal(
+	struct test *t, unsigned disk, unsigned sector, bool bitmap, const char *what)
 {
 	unsigned first = first_in_sync(t);
 

@@ -10,6 +10,7 @@
  *                 the next one begins
  * record_super.c  what the superblocks say
  * bitmap.c        the write-intent bitmap
+ * badblocks.c     the members' bad-block logs
  *
  * At most one update is in flight; what changes meanwhile goes into the next one. So the
  * superblocks of live members are never more than one event apart.
@@ -27,12 +28,12 @@
  */
 enum record_step {
 	RECORD_IDLE,
-	RECORD_FLUSH,    /* what the superblocks will call right is durable on the members */
-	RECORD_LOGS,     /* bad-block logs */
-	RECORD_HEADER,   /* bitmap: events_cleared, before any bit is cleared */
-	RECORD_PAGES,    /* bitmap: header, and pages that have changed */
-	RECORD_SUPERS,   /* in three ranks */
-	RECORD_TRAILER,  /* bitmap: header, if the event count went back */
+	RECORD_FLUSH,   /* what the superblocks will call right is durable on the members */
+	RECORD_LOGS,    /* bad-block logs */
+	RECORD_HEADER,  /* bitmap: events_cleared, before any bit is cleared */
+	RECORD_PAGES,   /* bitmap: header, and pages that have changed */
+	RECORD_SUPERS,  /* in three ranks */
+	RECORD_TRAILER, /* bitmap: header, if the event count went back */
 	RECORD_STEP_END,
 };
 
@@ -56,9 +57,9 @@ struct record_device {
 	unsigned device; /* its number in the engine */
 	bool present;    /* a member with a superblock */
 	bool failure_known;
-	bool has_bitmap;   /* holds a whole copy that this run has written */
-	bool gets_bitmap;  /* in this update */
-	bool log_is_new;   /* its bad-block log differs from the member's */
+	bool has_bitmap;  /* holds a whole copy that this run has written */
+	bool gets_bitmap; /* in this update */
+	bool log_is_new;  /* its bad-block log differs from the member's */
 	bool log_in_update;
 	/* What the superblocks on the members say of it, and what those in flight do. */
 	struct record_fact recorded, filled;
@@ -101,7 +102,7 @@ enum bitmap_page_flag {
 };
 
 struct bitmap {
-	struct md_bitmap header; /* events and events_cleared as they shall be */
+	struct md_bitmap header;  /* events and events_cleared as they shall be */
 	uint64_t cleared_written; /* events_cleared as the members have it */
 	uint64_t bits;
 	unsigned shift;   /* log2 of the sync bytes of a bit */
@@ -112,9 +113,9 @@ struct bitmap {
 	size_t bytes;     /* of the area on a member */
 	unsigned pages;
 	uint8_t *page_flags;
-	uint32_t *page_dirty; /* by page: bits that are set */
-	uint8_t *image;       /* the area as it shall be */
-	uint8_t *out;         /* the area as it is being written, or was */
+	uint32_t *page_dirty;        /* by page: bits that are set */
+	uint8_t *image;              /* the area as it shall be */
+	uint8_t *out;                /* the area as it is being written, or was */
 	bool have_sets, have_clears; /* some page has that flag */
 	bool clears_due;             /* write them now */
 	bool daemon_due;             /* the daemon ran into an update */
@@ -134,7 +135,7 @@ struct record_update {
 	bool closing;
 	bool clears;      /* bits are cleared on the members */
 	uint64_t cleared; /* events_cleared in the bitmap's header */
-	bool serial; /* superblocks one by one: a power cut could leave one torn */
+	bool serial;      /* superblocks one by one: a power cut could leave one torn */
 	int error;
 	/* Position of the step in progress. */
 	enum record_step step;
@@ -205,13 +206,25 @@ void record_schedule(struct record *record);
 /* The update in flight has ended, with update.error. */
 void record_update_ended(struct record *record);
 
+/* Something that requests depend on has changed: they wait until it is durable. */
+void record_must_be_durable(struct record *record);
+
+/* badblocks.c */
+/* The log of @d as it is on the member; NULL: it is not used. -EINVAL: then it must be empty. */
+int badblocks_take(struct record_device *d, const struct md_super *super,
+	const struct md_badblocks *bad, struct fault *fault);
+/* Encode the logs that go out in the next update. True: there are some. */
+bool badblocks_fill(struct record *record);
+void badblocks_update_ended(struct record *record, bool done);
+
 /* record_update.c */
 void record_update_start(struct record *record);
 
 /* record_super.c */
 int record_super_init(
 	struct record *record, const struct engine_redundancy *redundancy, struct fault *fault);
-void record_super_adopt(struct record *record, struct record_device *d, const struct md_super *own);
+void record_super_adopt(
+	struct record *record, struct record_device *d, const struct engine_device *device);
 unsigned record_super_free_number(const struct record *record);
 bool record_super_number_is_free(const struct record *record, unsigned number);
 /* The superblocks of the next update, encoded into the devices' blocks; ranks and all. */

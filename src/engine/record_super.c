@@ -17,9 +17,9 @@
 #define DEVFLAGS_SHIFT_090 9
 #define RECOVERY_CP_MAX 0xfffffffeu /* all ones would say clean */
 #define SECONDS_MASK ((UINT64_C(1) << 40) - 1)
-#define FEATURES_OF_DEVICE                                                                      \
-	((uint32_t)(MD_FEATURE_RECOVERY_OFFSET | MD_FEATURE_BAD_BLOCKS |                        \
-		    MD_FEATURE_REPLACEMENT | MD_FEATURE_NEW_OFFSET | MD_FEATURE_RECOVERY_BITMAP))
+#define FEATURES_OF_DEVICE                                                                        \
+	((uint32_t)(MD_FEATURE_RECOVERY_OFFSET | MD_FEATURE_BAD_BLOCKS | MD_FEATURE_REPLACEMENT | \
+		    MD_FEATURE_NEW_OFFSET | MD_FEATURE_RECOVERY_BITMAP))
 
 static bool is_090(const struct record *record)
 {
@@ -59,9 +59,11 @@ unsigned record_super_free_number(const struct record *record)
 	return number < most ? number : ENGINE_NONE;
 }
 
-/* Array from the master, device from @own. */
-void record_super_adopt(struct record *record, struct record_device *d, const struct md_super *own)
+/* Array from the master, the rest from the device's own. */
+void record_super_adopt(
+	struct record *record, struct record_device *d, const struct engine_device *device)
 {
+	const struct md_super *own = device->super;
 	struct md_super *s = &d->super;
 
 	*s = record->master;
@@ -82,6 +84,8 @@ void record_super_adopt(struct record *record, struct record_device *d, const st
 	s->v090.this_disk = own->v090.this_disk;
 	s->v090.foreign_order = own->v090.foreign_order;
 	d->corrected_before = own->corrected_reads;
+	d->block_bytes = (uint32_t)min_u64(
+		max_u64(device->logical_block_bytes, MD_SECTOR), RECORD_BLOCK_BYTES);
 	d->present = true;
 }
 
@@ -140,6 +144,7 @@ static int take_device(struct record *record, unsigned number, const struct engi
 {
 	struct record_device *d = &record->devices[number];
 	bool used;
+	int r;
 
 	if (device->super == NULL || device->super->version != record->master.version)
 		return fault_set(fault, -EINVAL,
@@ -148,15 +153,16 @@ static int take_device(struct record *record, unsigned number, const struct engi
 			number);
 	used = device->super->dev_number >= MD_ROLES_MAX ||
 	       number_is_used(record, device->super->dev_number);
-	record_super_adopt(record, d, device->super);
+	record_super_adopt(record, d, device);
 	if (used) {
 		d->present = false;
 		d->super.dev_number = record_super_free_number(record);
 		d->present = true;
 	}
-	d->block_bytes = (uint32_t)min_u64(
-		max_u64(device->logical_block_bytes, MD_SECTOR), RECORD_BLOCK_BYTES);
 	d->is_behind = device->in_sync && device->super->events < record->master.events;
+	r = badblocks_take(d, device->super, device->bad, fault);
+	if (r < 0)
+		return r;
 	fill_at_start(d);
 	/* What it missed comes first; only then something new. */
 	md_format(d->super.version)->encode(d->is_behind ? &d->super : device->super, d->written);
@@ -205,8 +211,8 @@ static void fill_roles(struct record *record)
 		if (!d->present)
 			continue;
 		master->roles[d->super.dev_number] = role_of(&record->engine->devices[i]);
-		master->role_count =
-			(uint32_t)max_u64(master->role_count, (uint64_t)d->super.dev_number + 1);
+		master->role_count = (uint32_t)max_u64(
+			master->role_count, (uint64_t)d->super.dev_number + 1);
 	}
 }
 
@@ -237,7 +243,7 @@ static void describe_090(struct record *record, struct record_device *d, unsigne
 		.major = d->super.v090.this_disk.major,
 		.minor = d->super.v090.this_disk.minor,
 		.raid_disk = in_sync ? device->slot : number,
-		.state = (in_sync                                    ? DISK_IN_SYNC
+		.state = (in_sync                                        ? DISK_IN_SYNC
 				 : device->state == ENGINE_DEVICE_FAULTY ? DISK_FAULTY
 									 : 0) |
 			 devflags_of(device) << DEVFLAGS_SHIFT_090};
@@ -369,8 +375,8 @@ size_t record_super_bytes(const struct record_device *d)
 {
 	if (d->super.version == MD_VERSION_0_90)
 		return MD_SUPER_BYTES;
-	return min_u64(MD_SUPER_BYTES,
-		round_up(256 + 2 * (uint64_t)d->super.role_count, d->block_bytes));
+	return min_u64(
+		MD_SUPER_BYTES, round_up(256 + 2 * (uint64_t)d->super.role_count, d->block_bytes));
 }
 
 static void fill_as_it_is(struct record_device *d)

@@ -4,7 +4,9 @@
  * formats: first write, idle, a member that fails, is removed, a spare that is added and rebuilt, a
  * clean stop; and when nothing may be written at all.
  */
-#include "engine/record_rig.h"
+#include "engine/badblocks.h"
+#include "engine/record.h"
+#include "engine/record_rig_test.h"
 
 static const struct rig_options formats[] = {
 	{MD_VERSION_0_90, 1, 2, 0, 3, 0, 512, 1, false},
@@ -72,8 +74,8 @@ static struct md_bitmap header_of(struct rig *rig, unsigned disk)
 }
 
 /*
- * Write to @offset. Before any of @disks (a mask) has a byte of that, all of them say that the array
- * is active, and have the bit.
+ * Write to @offset. Before any of @disks (a mask) has a byte of that, all of them say that the
+ * array is active, and have the bit.
  */
 static void write_watched(struct rig *rig, uint64_t offset, unsigned disks)
 {
@@ -274,10 +276,158 @@ static void test_life(void **state)
 	}
 }
 
+static bool disk_has_bad(struct rig *rig, unsigned disk, uint64_t offset)
+{
+	static struct md_super super;
+	struct md_badblocks bad;
+
+	super = super_of(rig, disk);
+	rig_read_log(rig, disk, &super, &bad);
+	return md_badblocks_overlaps(&bad, rig_data_sector(rig) + offset / MD_SECTOR, 1, NULL);
+}
+
+static void start_with_logs(struct rig *rig, const struct rig_options *options)
+{
+	rig_init(rig, options);
+	rig->use_logs = true;
+	rig_start(rig, false);
+}
+
+/* What is bad is durable before a write that ends later is acknowledged, at every moment. */
+static void check_bad_cut(const struct rig_options *options, unsigned steps)
+{
+	static uint8_t data[4 * K];
+	static struct rig rig;
+	struct rig_call call;
+	unsigned i = 0;
+
+	start_with_logs(&rig, options);
+	assert_int_equal(rig_write(&rig, 0, data, sizeof(data)), 0);
+	rig_submit(&rig, &call, ENGINE_WRITE, 64 * K, sizeof(data), data, ENGINE_FUA);
+	(void)sim_step(rig.sim);
+	assert_int_equal(badblocks_add(rig.engine, 1, 32 * K, 4 * K), 0);
+	assert_true(badblocks_overlap(rig.engine, 1, 35 * K, 512));
+	assert_false(record_is_settled(rig.engine));
+	while (i < steps && !call.done && sim_step(rig.sim))
+		i++;
+	sim_power_cut(rig.sim);
+	engine_free(rig.engine);
+	rig.engine = NULL;
+	assert_int_equal(rig_assemble(&rig, false), 0);
+	if (call.done)
+		assert_true(disk_has_bad(&rig, 1, 32 * K));
+	if ((super_of(&rig, 1).feature_map & MD_FEATURE_BAD_BLOCKS) != 0)
+		assert_true(disk_has_bad(&rig, 1, 35 * K) && !disk_has_bad(&rig, 1, 36 * K));
+	assert_true(steps < 60 || call.done);
+	rig_fini(&rig);
+}
+
+/* Found again at the next start; once written it is good, and the log says so at the stop. */
+static void check_bad_life(const struct rig_options *options)
+{
+	static struct rig rig;
+
+	start_with_logs(&rig, options);
+	assert_int_equal(badblocks_add(rig.engine, 1, 32 * K, 4 * K), 0);
+	assert_int_equal(badblocks_add(rig.engine, 1, 512 * K, 512), 0);
+	assert_int_equal(rig_command(&rig, ENGINE_STOP, ENGINE_NONE), 0);
+	engine_free(rig.engine);
+	assert_int_equal(rig_assemble(&rig, false), 0);
+	assert_true(disk_has_bad(&rig, 1, 512 * K));
+	rig_start(&rig, false);
+	assert_true(badblocks_overlap(rig.engine, 1, 32 * K, 512));
+	assert_false(badblocks_overlap(rig.engine, 0, 32 * K, 512));
+	badblocks_remove(rig.engine, 1, 32 * K, 4 * K);
+	badblocks_remove(rig.engine, 1, 512 * K, 512);
+	assert_false(badblocks_overlap(rig.engine, 1, 0, 1024 * K));
+	write_watched(&rig, 512 * K, 3);
+	assert_int_equal(rig_command(&rig, ENGINE_STOP, ENGINE_NONE), 0);
+	assert_int_equal(super_of(&rig, 1).feature_map & MD_FEATURE_BAD_BLOCKS, 0);
+	assert_false(disk_has_bad(&rig, 1, 32 * K));
+	rig_fini(&rig);
+}
+
+static void check_full_log(const struct rig_options *options)
+{
+	static struct rig rig;
+	unsigned count = 0;
+
+	start_with_logs(&rig, options);
+	while (badblocks_add(rig.engine, 0, count * 2 * K, 512) == 0)
+		count++;
+	assert_int_equal(count, MD_BADBLOCKS_MAX);
+	assert_int_equal(badblocks_add(rig.engine, 0, count * 2 * K, 512), -ENOSPC);
+	assert_int_equal(rig_command(&rig, ENGINE_STOP, ENGINE_NONE), 0);
+	assert_true(disk_has_bad(&rig, 0, (count - 1) * 2 * K));
+	rig_fini(&rig);
+}
+
+static void test_bad_blocks(void **state)
+{
+	static struct rig rig;
+
+	(void)state;
+	for (unsigned i = 0; i < FORMATS; i++) {
+		if (formats[i].version == MD_VERSION_0_90) {
+			start_with_logs(&rig, &formats[i]);
+			assert_int_equal(badblocks_add(rig.engine, 1, 0, 512), -EOPNOTSUPP);
+			rig_fini(&rig);
+			continue;
+		}
+		for (unsigned steps = 0; steps <= 60; steps++)
+			check_bad_cut(&formats[i], steps);
+		check_bad_life(&formats[i]);
+		check_full_log(&formats[i]);
+	}
+}
+
+/* While read-only, and once the array has failed, not a byte is written. */
+static void test_nothing_is_written(void **state)
+{
+	static const struct rig_options raid5 = {MD_VERSION_1_2, 5, 3, 0, 3, 64 * K, 512, 9, false};
+	static uint8_t data[4 * K];
+	static struct rig rig;
+	uint64_t writes[3];
+
+	(void)state;
+	rig_init(&rig, &raid5);
+	rig_start(&rig, true);
+	assert_int_equal(rig_write(&rig, 0, data, sizeof(data)), -EROFS);
+	rig_sleep(&rig, 30000 * MS);
+	assert_int_equal(rig_command(&rig, ENGINE_STOP, ENGINE_NONE), 0);
+	for (unsigned disk = 0; disk < 3; disk++)
+		assert_int_equal(writes_of(&rig, disk), 0);
+	engine_free(rig.engine);
+	rig_start(&rig, false);
+	assert_int_equal(rig_write(&rig, 0, data, sizeof(data)), 0);
+	for (unsigned disk = 0; disk < 2; disk++) {
+		struct sim_fault fault = {.disk = disk,
+			.ops = 1u << WORLD_WRITE,
+			.length_bytes = (uint64_t)DISK_SECTORS * MD_SECTOR,
+			.error = -EIO,
+			.times = UINT32_MAX};
+
+		assert_int_equal(sim_fault_add(rig.sim, &fault), 0);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		(void)rig_write(&rig, i * 64 * K, data, sizeof(data));
+	assert_true(engine_is_broken(rig.engine));
+	for (unsigned disk = 0; disk < 3; disk++)
+		writes[disk] = writes_of(&rig, disk);
+	assert_int_equal(rig_write(&rig, 0, data, sizeof(data)), -EIO);
+	rig_sleep(&rig, 30000 * MS);
+	assert_int_equal(rig_command(&rig, ENGINE_STOP, ENGINE_NONE), -EIO);
+	for (unsigned disk = 0; disk < 3; disk++)
+		assert_int_equal(writes_of(&rig, disk), writes[disk]);
+	rig_fini(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_bad_blocks),
+		cmocka_unit_test(test_nothing_is_written),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

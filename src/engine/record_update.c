@@ -26,8 +26,8 @@ static void member_failed(struct record_device *d, int error)
 		return;
 	if (record->update.step == RECORD_FLUSH)
 		engine->devices[d->device].flush_lost = true;
-	engine_event(engine, "device %u: writing the array's state failed: error %d", d->device,
-		-error);
+	engine_event(
+		engine, "device %u: writing the array's state failed: error %d", d->device, -error);
 	if (!device_fail(engine, d->device))
 		record->update.error = error;
 }
@@ -81,6 +81,15 @@ static void submit_flush(struct record_device *d)
 	d->io.owner = d;
 	d->record->update.pending++;
 	device_submit_at(d->record->engine, d->device, &d->io, 0);
+}
+
+static void submit_log(struct record_device *d)
+{
+	uint64_t sector, sectors;
+
+	if (d->log_in_update && record_device_lives(d) &&
+		md_badblocks_location(&d->super, &sector, &sectors) == 0)
+		submit(d, d->log, sectors * MD_SECTOR, sector * MD_SECTOR);
 }
 
 /* The first block of the area only: the bits in it are those that the member has already. */
@@ -141,7 +150,8 @@ static void begin_pages(struct record *record)
 	uint64_t events = record->master.events;
 
 	/* Going back: the bitmap's events stay ahead until the superblocks have gone back. */
-	bitmap_copy_header(record, record->update.back ? events + 1 : events, record->update.cleared);
+	bitmap_copy_header(
+		record, record->update.back ? events + 1 : events, record->update.cleared);
 	bitmap_copy_pages(record);
 	for_each(record, submit_next);
 }
@@ -152,8 +162,8 @@ static void begin_header(struct record *record)
 
 	if (!record->update.clears || b->cleared_written == record->update.cleared)
 		return;
-	bitmap_copy_header(record, record->master.events + record->update.back,
-		record->update.cleared);
+	bitmap_copy_header(
+		record, record->master.events + record->update.back, record->update.cleared);
 	for_each(record, submit_header);
 }
 
@@ -162,8 +172,8 @@ static void begin_trailer(struct record *record)
 	struct record_update *u = &record->update;
 
 	u->cleared = min_u64(u->cleared, record->master.events);
-	record->bitmap->header.events_cleared =
-		min_u64(record->bitmap->header.events_cleared, record->master.events);
+	record->bitmap->header.events_cleared = min_u64(
+		record->bitmap->header.events_cleared, record->master.events);
 	bitmap_copy_header(record, record->master.events, u->cleared);
 	for_each(record, submit_header);
 }
@@ -174,6 +184,8 @@ static void begin(struct record *record)
 
 	if (u->step == RECORD_FLUSH && u->flush)
 		for_each(record, submit_flush);
+	else if (u->step == RECORD_LOGS)
+		for_each(record, submit_log);
 	else if (u->step == RECORD_HEADER && record->bitmap != NULL)
 		begin_header(record);
 	else if (u->step == RECORD_PAGES && record->bitmap != NULL)
@@ -202,6 +214,7 @@ static void end(struct record *record, bool abandoned)
 		u->error = -EIO;
 	if (u->error == 0 && u->supers)
 		for_each(record, note_recorded);
+	badblocks_update_ended(record, u->error == 0 && !abandoned);
 	if (record->bitmap != NULL)
 		bitmap_update_ended(record, u->error == 0 && !abandoned);
 	record_update_ended(record);
@@ -327,7 +340,7 @@ void record_update_start(struct record *record)
 
 		count_event(record, u->generation == record->durable_generation, resync_offset);
 		record_super_fill(record, u->again ? 0 : resync_offset);
-		u->flush = u->flush || vouches(record, resync_offset);
+		u->flush = badblocks_fill(record) || u->flush || vouches(record, resync_offset);
 	}
 	if (record->bitmap != NULL) {
 		bitmap_choose_pages(record);

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "md/badblocks.h"
 #include "md/bitmap.h"
 #include "md/super.h"
 #include "util/fault.h"
@@ -45,6 +46,12 @@ struct engine_device {
 	uint32_t logical_block_bytes; /* of the member; superblock writes keep to it */
 	/* The member's own superblock; copied. NULL if the array keeps no record (--build). */
 	const struct md_super *super;
+	/*
+	 * Its bad-block log, decoded (empty if the superblock lacks the feature); copied. NULL: the
+	 * log is not used, and what cannot be made right fails the member; not allowed if the
+	 * superblock says that there are bad blocks.
+	 */
+	const struct md_badblocks *bad;
 };
 
 /* The write-intent bitmap as read from a member, or as it was just created. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STRAKE_ENGINE_RECORD_RIG_H
-#define STRAKE_ENGINE_RECORD_RIG_H
+#ifndef STRAKE_ENGINE_RECORD_RIG_TEST_H
+#define STRAKE_ENGINE_RECORD_RIG_TEST_H
 
 /*
  * For tests of the record: an array on simulated disks with real superblocks and bitmaps on them,
@@ -20,6 +20,7 @@
 #include "engine/engine.h"
 #include "engine/redundancy.h"
 #include "md/assembly.h"
+#include "md/badblocks.h"
 #include "md/bitmap.h"
 #include "sim/sim.h"
 #include "util/rounding.h"
@@ -57,6 +58,8 @@ struct rig {
 	struct md_bitmap bitmap;
 	uint8_t area[BITMAP_SECTORS * MD_SECTOR];
 	bool absent[DISKS_MAX];
+	bool use_logs;
+	struct md_badblocks bad[DISKS_MAX]; /* by the assembly's devices */
 	struct fault fault;
 };
 
@@ -97,11 +100,12 @@ static inline void rig_place(const struct rig *rig, struct md_super *super)
 	super->data_sectors = SIZE_SECTORS + 64;
 	if (super->version == MD_VERSION_0_90)
 		super->data_sectors = super->super_offset;
-	super->bitmap_offset =
-		super->version == MD_VERSION_1_0 ? -(int32_t)BITMAP_SECTORS - 8 : (int32_t)8;
+	super->bitmap_offset = super->version == MD_VERSION_1_0 ? -(int32_t)BITMAP_SECTORS - 8
+								: (int32_t)8;
 	if (super->version != MD_VERSION_0_90) {
-		super->bblog_offset =
-			super->version == MD_VERSION_1_0 ? -8 : (int32_t)(8 + BITMAP_SECTORS);
+		super->bblog_offset = super->version == MD_VERSION_1_0
+					      ? -8
+					      : (int32_t)(8 + BITMAP_SECTORS);
 		super->bblog_sectors = 8;
 	}
 }
@@ -230,8 +234,23 @@ static inline void rig_event(void *owner, const char *text)
 	const struct rig *rig = owner;
 
 	if (getenv("RECORD_TRACE") != NULL)
-		print_message("%9llu us: %s\n",
-			(unsigned long long)(sim_now_ns(rig->sim) / 1000), text);
+		print_message(
+			"%9llu us: %s\n", (unsigned long long)(sim_now_ns(rig->sim) / 1000), text);
+}
+
+/* The bad-block log of @super on @disk; empty without the feature. */
+static inline void rig_read_log(
+	struct rig *rig, unsigned disk, const struct md_super *super, struct md_badblocks *ret)
+{
+	uint8_t log[MD_BADBLOCKS_LOG_BYTES];
+	uint64_t sector, sectors;
+
+	md_badblocks_init(super, ret);
+	if ((super->feature_map & MD_FEATURE_BAD_BLOCKS) == 0)
+		return;
+	assert_int_equal(md_badblocks_location(super, &sector, &sectors), 0);
+	sim_disk_peek(rig->sim, disk, sector * MD_SECTOR, log, sectors * MD_SECTOR);
+	assert_int_equal(md_badblocks_decode(super, log, ret, &rig->fault), 0);
 }
 
 /* From what was assembled. */
@@ -240,8 +259,8 @@ static inline void rig_start(struct rig *rig, bool readonly)
 	struct engine_device devices[DISKS_MAX];
 	struct engine_bitmap bitmap = {0};
 	struct engine_redundancy redundancy = {.component_bytes = rig->assembly.component_bytes,
-		.resync_bytes =
-			rig->assembly.clean ? UINT64_MAX : rig->assembly.resync_offset_bytes,
+		.resync_bytes = rig->assembly.clean ? UINT64_MAX
+						    : rig->assembly.resync_offset_bytes,
 		.devices = devices,
 		.device_count = rig->assembly.device_count,
 		.device_max = DISKS_MAX + 2,
@@ -255,8 +274,13 @@ static inline void rig_start(struct rig *rig, bool readonly)
 		.owner = rig,
 		.redundancy = &redundancy};
 
-	for (unsigned i = 0; i < rig->assembly.device_count; i++)
+	for (unsigned i = 0; i < rig->assembly.device_count; i++) {
 		devices[i] = rig_device(rig, &rig->assembly.devices[i]);
+		if (!rig->use_logs)
+			continue;
+		rig_read_log(rig, devices[i].member, devices[i].super, &rig->bad[i]);
+		devices[i].bad = &rig->bad[i];
+	}
 	if (rig_has_bitmap(rig)) {
 		bitmap.stale = rig_read_bitmap(rig) < 0;
 		bitmap.header = rig->bitmap;
@@ -388,8 +412,8 @@ static inline void rig_make_spare(struct rig *rig, unsigned disk, struct md_supe
 	rig_super(rig, disk, super);
 	super->dev_number = rig->options.slots + rig->options.spares;
 	if (super->version == MD_VERSION_0_90)
-		super->v090.this_disk =
-			(struct md_super_090_disk){super->dev_number, 7, disk, super->dev_number, 0};
+		super->v090.this_disk = (struct md_super_090_disk){
+			super->dev_number, 7, disk, super->dev_number, 0};
 	super->events = 0;
 	rig_write_super(rig, disk, super);
 }
