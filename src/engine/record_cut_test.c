@@ -13,7 +13,7 @@
  *   differs from the array only where a bit is set.
  * - A member whose failure was acknowledged does not come back by itself.
  */
-#include "engine/record_rig_test.h"
+#include "engine/record_rig.h"
 
 #define SPOTS 16u        /* places that are written to, */
 #define SPOT_SECTORS 16u /* so long, spread over the array */

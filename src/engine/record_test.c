@@ -6,7 +6,7 @@
  */
 #include "engine/badblocks.h"
 #include "engine/record.h"
-#include "engine/record_rig_test.h"
+#include "engine/record_rig.h"
 
 static const struct rig_options formats[] = {
 	{MD_VERSION_0_90, 1, 2, 0, 3, 0, 512, 1, false},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef STRAKE_ENGINE_RECORD_RIG_TEST_H
-#define STRAKE_ENGINE_RECORD_RIG_TEST_H
+#ifndef STRAKE_ENGINE_RECORD_RIG_H
+#define STRAKE_ENGINE_RECORD_RIG_H
 
 /*
  * For tests of the record: an array on simulated disks with real superblocks and bitmaps on them,
