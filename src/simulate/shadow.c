@@ -286,23 +286,27 @@ static bool may_be_read(const struct entry *entry, uint64_t began)
 	       (entry->dead == 0 || entry->dead > began);
 }
 
-/* The entry with exactly that value, else one that may have any; the latest first. */
+/*
+ * The entry with exactly that value, else one that may have any. Zeros can come from several: one
+ * that was in flight during the read proves least, as copies may not have it all yet.
+ */
 static struct entry *match(
 	const struct shadow *shadow, uint64_t sector, uint64_t began, uint64_t value)
 {
-	struct entry *any = NULL;
+	struct entry *any = NULL, *exact = NULL;
 
 	for (uint32_t i = shadow->heads[sector]; i != NONE; i = shadow->entries[i].next) {
 		struct entry *entry = &shadow->entries[i];
 
 		if (!may_be_read(entry, began))
 			continue;
-		if (entry->value == value)
-			return entry;
+		if (entry->value == value &&
+			(exact == NULL || entry->ended == 0 || entry->ended >= began))
+			exact = entry;
 		if (entry->value == SHADOW_ANY)
 			any = entry;
 	}
-	return any;
+	return exact != NULL ? exact : any;
 }
 
 /* @read was stable before the read began: so it is what the sector holds. */
