@@ -480,7 +480,7 @@ int cli_assemble(const struct cli_options *options)
 
 	search.fault = calloc(1, sizeof(*search.fault));
 	if (search.fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	if (options->export == CLI_EXPORT_NONE) {
 		say("assemble: with --export=none nothing would be done; 'strake examine' looks "
 		    "only");

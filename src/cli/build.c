@@ -228,7 +228,7 @@ int cli_build(const struct cli_options *options)
 	char name[NAME_MAX];
 
 	if (fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	if (check_words(options, name, fault) < 0)
 		return say_fault(fault, CLI_USAGE);
 	return build(options, name, fault) < 0 ? say_fault(fault, CLI_FAILED) : CLI_OK;

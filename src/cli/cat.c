@@ -262,7 +262,7 @@ int cli_cat(const struct cli_options *options)
 
 	cat.fault = calloc(1, sizeof(*cat.fault));
 	if (cat.fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	(void)signal(SIGPIPE, SIG_IGN);
 	r = run(&cat);
 	if (r == -EPIPE)

@@ -22,6 +22,7 @@ static void creation_fini(struct creation *creation)
 	for (unsigned i = 0; creation->old != NULL && i < creation->set.count; i++)
 		free(creation->old[i].bitmap);
 	free(creation->old);
+	free(creation->now);
 	member_set_close(&creation->set);
 	free(creation->member_of);
 	free(creation->devices);
@@ -303,7 +304,7 @@ int cli_create(const struct cli_options *options)
 
 	creation.fault = calloc(1, sizeof(*creation.fault));
 	if (creation.fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	if (check_words(&creation) < 0)
 		return say_fault(creation.fault, CLI_USAGE);
 	if (create(&creation) < 0)

@@ -32,6 +32,7 @@ struct creation {
 	size_t bitmap_bytes;            /* 0: no bitmap */
 	struct md_assembly *assembly;
 	struct creation_old *old; /* by member */
+	void *now;                /* room to see what has changed of it */
 	unsigned findings;
 	struct runtime_claim claim;
 	bool destroy; /* consent to lose what was found */

@@ -45,7 +45,8 @@ static int remember(struct creation *creation)
 	int r = 0;
 
 	creation->old = calloc(creation->set.count, sizeof(*creation->old));
-	if (creation->old == NULL)
+	creation->now = malloc(creation->bitmap_bytes + MD_SUPER_BYTES);
+	if (creation->old == NULL || creation->now == NULL)
 		return fault_set(
 			creation->fault, -ENOMEM, "no memory for %u members", creation->set.count);
 	for (unsigned i = 0; r == 0 && i < creation->set.count; i++) {
@@ -57,16 +58,15 @@ static int remember(struct creation *creation)
 	return r;
 }
 
-/* Only what changed is written: a member that refuses writes was not changed either. */
-static int restore_area(
-	const struct member *member, uint64_t offset_bytes, const void *old, size_t bytes)
+/*
+ * Only what changed is written: a member that refuses writes was not changed either. @now is room
+ * for @bytes, for that must not fail now.
+ */
+static int restore_area(const struct member *member, uint64_t offset_bytes, const void *old,
+	size_t bytes, void *now)
 {
-	_cleanup_free_ uint8_t *now = malloc(bytes);
-	int r;
+	int r = member_read(member, offset_bytes, now, bytes);
 
-	if (now == NULL)
-		return -ENOMEM;
-	r = member_read(member, offset_bytes, now, bytes);
 	if (r == 0 && memcmp(now, old, bytes) == 0)
 		return 0;
 	r = member_write(member, offset_bytes, old, bytes);
@@ -83,10 +83,10 @@ static int restore_one(const struct creation *creation, unsigned index)
 	for (unsigned version = 0; r == 0 && version < MD_VERSIONS; version++)
 		if (old->supers.present[version])
 			r = restore_area(member, old->supers.sector[version] * MD_SECTOR,
-				old->supers.block[version], MD_SUPER_BYTES);
+				old->supers.block[version], MD_SUPER_BYTES, creation->now);
 	if (r == 0 && old->bitmap != NULL)
 		r = restore_area(member, old->bitmap_sector * MD_SECTOR, old->bitmap,
-			creation->bitmap_bytes);
+			creation->bitmap_bytes, creation->now);
 	return r;
 }
 

@@ -21,7 +21,7 @@ static int ask(const char *word, json_t *request, const char *verb)
 	int r;
 
 	if (fault == NULL || request == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	r = runtime_name(word, name, fault);
 	if (r == 0)
 		r = control_call(name, request, &reply, fault);

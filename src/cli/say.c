@@ -31,3 +31,9 @@ int say_fault(const struct fault *fault, int code)
 	print_lines(fault->text[0] != '\0' ? fault->text : strerror(-fault->error));
 	return code;
 }
+
+int say_no_memory(void)
+{
+	say("out of memory: nothing was done; try again when other programs need less");
+	return CLI_FAILED;
+}

@@ -16,4 +16,7 @@ void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Print @fault and return @code. */
 int say_fault(const struct fault *fault, int code);
 
+/* Where not even the room for words could be had. Returns CLI_FAILED. */
+int say_no_memory(void);
+
 #endif

@@ -242,7 +242,7 @@ int cli_sim(const struct cli_options *options)
 	uint64_t jobs;
 
 	if (batch == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	if (read_options(options, batch, &jobs) < 0)
 		return CLI_USAGE;
 	(void)printf("seeds %" PRIu64 " to %" PRIu64 "\n", batch->options.seed,

@@ -196,7 +196,7 @@ int cli_stop(const struct cli_options *options)
 	unsigned i;
 
 	if (fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	if (options->word_count == 0)
 		return stop_all(options, fault);
 	for (i = 0; i < options->word_count; i++) {

@@ -202,12 +202,12 @@ static int exit_code(int r)
 
 int cli_main(int argc, char *const *argv)
 {
-	_cleanup_(cli_options_free) struct cli_options options;
+	_cleanup_(cli_options_free) struct cli_options options = {0};
 	_cleanup_free_ struct fault *fault = calloc(1, sizeof(*fault));
 	int r;
 
 	if (fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	r = cli_options_parse(argc, argv, &options, fault);
 	if (r < 0)
 		return say_fault(fault, exit_code(r));

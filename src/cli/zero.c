@@ -33,7 +33,7 @@ int cli_zero(const struct cli_options *options)
 	unsigned i;
 
 	if (fault == NULL)
-		return CLI_FAILED;
+		return say_no_memory();
 	for (i = 0; i < options->word_count; i++) {
 		if (zero_one(&options->words[i], options, fault) < 0)
 			code = say_fault(fault, CLI_FAILED);

@@ -328,16 +328,6 @@ bool member_is_same(const struct member *a, const struct member *b)
 	return a->is_block == b->is_block && a->device == b->device && a->inode == b->inode;
 }
 
-/* Aligned for any O_DIRECT: a copy of the pages that [offset, offset + length) touches. */
-static void *page_buffer(uint64_t offset, size_t length, uint64_t *ret_start, size_t *ret_length)
-{
-	uint64_t start = round_down(offset, PAGE_BYTES);
-
-	*ret_start = start;
-	*ret_length = round_up(offset + length, PAGE_BYTES) - start;
-	return aligned_alloc(PAGE_BYTES, *ret_length);
-}
-
 static int read_all(int fd, uint64_t offset, char *buffer, size_t length)
 {
 	while (length > 0) {
@@ -374,57 +364,90 @@ static int write_all(int fd, uint64_t offset, const char *buffer, size_t length)
 	return 0;
 }
 
-/* The pages that the range touches, cut at the member's end (no odd tail if it is direct). */
-static int read_pages(const struct member *member, uint64_t start, char *pages, size_t length)
+/*
+ * Pages on their way, aligned for any O_DIRECT. On the stack: what puts things back after a failure
+ * must not need memory.
+ */
+#define STEP_BYTES (16u * PAGE_BYTES)
+
+struct pages {
+	char bytes[STEP_BYTES] __attribute__((aligned(PAGE_BYTES)));
+};
+
+/* How far the step goes that begins at @at, to @end at most: it touches no more than STEP_BYTES. */
+static size_t step_length(uint64_t at, uint64_t end)
 {
-	return read_all(member->fd, start, pages, min_u64(length, member->size_bytes - start));
+	return min_u64(end, round_down(at, PAGE_BYTES) + STEP_BYTES) - at;
+}
+
+/* The pages that [@at, @at + @length) touches, cut at the member's end (no odd tail if direct). */
+static int read_pages(
+	const struct member *member, uint64_t at, size_t length, struct pages *pages)
+{
+	uint64_t start = round_down(at, PAGE_BYTES);
+	uint64_t end = min_u64(round_up(at + length, PAGE_BYTES), member->size_bytes);
+
+	return read_all(member->fd, start, pages->bytes, end - start);
 }
 
 int member_read(const struct member *member, uint64_t offset, void *buffer, size_t length)
 {
-	_cleanup_free_ char *pages = NULL;
-	uint64_t start, end;
-	size_t page_bytes;
-	int r;
+	char *to = buffer;
+	struct pages pages;
+	uint64_t end;
+	int r = 0;
 
 	if (add_overflows(offset, length, &end) || end > member->size_bytes)
 		return -ERANGE;
-	if (length == 0)
-		return 0;
-	pages = page_buffer(offset, length, &start, &page_bytes);
-	if (pages == NULL)
-		return -ENOMEM;
-	r = read_pages(member, start, pages, page_bytes);
-	if (r == 0)
-		memcpy(buffer, pages + (offset - start), length);
+	while (r == 0 && offset < end) {
+		size_t step = step_length(offset, end);
+
+		r = read_pages(member, offset, step, &pages);
+		if (r == 0)
+			memcpy(to, pages.bytes + offset % PAGE_BYTES, step);
+		to += step;
+		offset += step;
+	}
 	return r;
+}
+
+/*
+ * Only the blocks that change are written. Their other bytes are read before, but not if there are
+ * none: a block that cannot be read may still be overwritten.
+ */
+static int write_pages(const struct member *member, uint64_t at, const char *from, size_t length,
+	struct pages *pages)
+{
+	uint64_t end = at + length, first = round_down(at, member->logical_block_bytes);
+	uint64_t last = min_u64(round_up(end, member->logical_block_bytes), member->size_bytes);
+	int r = first == at && last == end ? 0 : read_pages(member, at, length, pages);
+
+	if (r < 0)
+		return r;
+	memcpy(pages->bytes + at % PAGE_BYTES, from, length);
+	return write_all(
+		member->fd, first, pages->bytes + first % PAGE_BYTES, last - first);
 }
 
 int member_write(const struct member *member, uint64_t offset, const void *buffer, size_t length)
 {
-	_cleanup_free_ char *pages = NULL;
-	uint64_t start, end, first, last;
-	size_t page_bytes;
-	int r;
+	const char *from = buffer;
+	struct pages pages;
+	uint64_t end;
+	int r = 0;
 
 	if (add_overflows(offset, length, &end) || end > member->size_bytes)
 		return -ERANGE;
 	if (member->readonly)
 		return -EROFS;
-	if (length == 0)
-		return 0;
-	pages = page_buffer(offset, length, &start, &page_bytes);
-	if (pages == NULL)
-		return -ENOMEM;
-	/* Only the blocks that change are written. Their other bytes are read before, but not if
-	 * there are none: a block that cannot be read may still be overwritten. */
-	first = round_down(offset, member->logical_block_bytes);
-	last = min_u64(round_up(end, member->logical_block_bytes), member->size_bytes);
-	r = first == offset && last == end ? 0 : read_pages(member, start, pages, page_bytes);
-	if (r < 0)
-		return r;
-	memcpy(pages + (offset - start), buffer, length);
-	return write_all(member->fd, first, pages + (first - start), last - first);
+	while (r == 0 && offset < end) {
+		size_t step = step_length(offset, end);
+
+		r = write_pages(member, offset, from, step, &pages);
+		from += step;
+		offset += step;
+	}
+	return r;
 }
 
 int member_sync(const struct member *member)

@@ -11,12 +11,15 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "export/fuse/file_internal.h"
 #include "util/cleanup.h"
 
+#define FUSE_MAJOR 10 /* misc devices; admin-guide/devices.txt */
+#define FUSE_MINOR 229
 #define BACKGROUND_MAX 128 /* asynchronous requests the kernel may have here at once */
 #define ATTRIBUTES_VALID_SECONDS 86400.0 /* nothing about the file ever changes */
 
@@ -259,6 +262,15 @@ static int check_fuse(const char *name, struct fault *fault)
 		name, strerror(errno));
 }
 
+/* libfuse 3.14 returns descriptor 0, and no error, if it lacks memory in the middle of mounting. */
+static bool is_fuse_device(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == makedev(FUSE_MAJOR, FUSE_MINOR);
+}
+
 static int mount_session(struct array_file *file, struct fault *fault)
 {
 	char program[] = "strake", flag[] = "-o";
@@ -281,8 +293,11 @@ static int mount_session(struct array_file *file, struct fault *fault)
 			errno != 0 ? strerror(errno) : "",
 			geteuid() == 0 ? "the container or kernel must allow mounts"
 				       : "ordinary users need the program fusermount3");
-	file->mounted = true;
 	file->fd = fuse_session_fd(file->session);
+	if (!is_fuse_device(file->fd))
+		return fault_set(fault, -ENOMEM, "array %s: cannot mount FUSE on %s: out of memory",
+			file->options.name, file->path);
+	file->mounted = true;
 	if (fcntl(file->fd, F_SETFL, fcntl(file->fd, F_GETFL) | O_NONBLOCK) < 0)
 		return fault_set(fault, -errno, "array %s: /dev/fuse: %s", file->options.name,
 			strerror(errno));
@@ -328,6 +343,7 @@ int array_file_mount(
 		return r;
 	(void)snprintf(file->path, sizeof(file->path), "%s", options->path);
 	r = make_mount_point(file, fault);
+	file->made = r == 0;
 	if (r == 0)
 		r = mount_session(file, fault);
 	if (r < 0)
@@ -359,10 +375,10 @@ void array_file_free(struct array_file *file)
 		return;
 	if (file->mounted)
 		fuse_session_unmount(file->session); /* only if still mounted; it looks */
-	if (file->session != NULL) {
+	if (file->session != NULL)
 		fuse_session_destroy(file->session);
+	if (file->made)
 		remove_mount_point(file->path);
-	}
 	buffers_fini(&file->buffers);
 	free(file->ios);
 	free(file->edges);

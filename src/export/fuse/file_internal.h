@@ -60,6 +60,7 @@ struct array_file {
 	uint64_t size_bytes;
 	struct fuse_session *session;
 	int fd;
+	bool made; /* the file to mount over */
 	bool mounted;
 	bool ended;
 	bool paused; /* watch removed until a request or buffer is free again */
