@@ -151,6 +151,30 @@ static void piece_unserved(struct work *work, uint64_t first, uint64_t end)
 		work_fail(work, first, end, -EIO);
 }
 
+/*
+ * The last copy in sync refused a write that a device being rebuilt has taken. Which of both holds
+ * now what the array does nobody knows, and the walk may be past that place: so the rebuild begins
+ * anew.
+ */
+static void last_copy_failed(struct work *work, const struct mirror_io *io, int result)
+{
+	struct engine *engine = work->engine;
+	bool sent = false;
+
+	work_fail(work, io->array_first, io->array_end, result);
+	for (unsigned i = 0; i < engine->device_max; i++) {
+		if (engine->devices[i].state != ENGINE_DEVICE_REBUILDING)
+			continue;
+		engine_event(engine, "device %u: rebuilt anew, as a write failed on its source", i);
+		device_to_spare(engine, i);
+		sent = true;
+	}
+	if (!sent)
+		return;
+	record_change(engine, NULL);
+	sync_consider(engine);
+}
+
 static void judge(struct mirror_io *io, int result)
 {
 	struct work *work = io->work;
@@ -162,7 +186,7 @@ static void judge(struct mirror_io *io, int result)
 		work_fail(
 			work, io->array_first, io->array_end, result); /* no fault of the device */
 	else if (!device_fail(engine, io->device) || engine->redundant->failed)
-		work_fail(work, io->array_first, io->array_end, result);
+		last_copy_failed(work, io, result);
 }
 
 static void forget_badblocks(const struct mirror_io *io)

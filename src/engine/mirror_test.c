@@ -460,6 +460,39 @@ static void test_last_copy(void **state)
 	free(buffer);
 }
 
+/*
+ * The source of a rebuild refuses a write behind the position, which the device being rebuilt has
+ * taken: what differs then is copied again before that device counts as in sync.
+ */
+static void test_source_refuses(void **state)
+{
+	struct sim_fault fault = {.disk = 0, .ops = 1u << WORLD_WRITE, .error = -EIO, .times = 1};
+	uint8_t *buffer = malloc(96 * K);
+	struct device *rebuilt;
+	struct rig rig;
+
+	(void)state;
+	rig_init(&rig, &shapes[0], 0, 1);
+	rebuilt = &rig.engine->devices[1];
+	rebuilt->state = ENGINE_DEVICE_REBUILDING;
+	rebuilt->recovered_bytes = 48 * K;
+	fill(&rig, buffer, 96 * K);
+	assert_int_equal(run(&rig, ENGINE_WRITE, 0, 96 * K, buffer), 0);
+	fault.offset_bytes = rig.devices[0].data_offset_bytes + 8 * K;
+	fault.length_bytes = 4 * K;
+	assert_int_equal(sim_fault_add(rig.sim, &fault), 0);
+	fill(&rig, buffer, 4 * K);
+	assert_int_equal(run(&rig, ENGINE_WRITE, 8 * K, 4 * K, buffer), -EIO);
+	assert_int_equal(rig.engine->devices[0].state, ENGINE_DEVICE_IN_SYNC);
+	for (unsigned i = 0; i < 100000 && rebuilt->state != ENGINE_DEVICE_IN_SYNC; i++)
+		assert_true(sim_step(rig.sim));
+	assert_int_equal(rebuilt->state, ENGINE_DEVICE_IN_SYNC);
+	assert_int_equal(run(&rig, ENGINE_READ, 0, 96 * K, rig.shadow), 0);
+	check_copies(&rig);
+	rig_fini(&rig);
+	free(buffer);
+}
+
 /* Sequential streams stay on one member, different streams take different ones. */
 static void test_streams(void **state)
 {
@@ -525,6 +558,7 @@ int main(void)
 		cmocka_unit_test(test_one_bad_sector),
 		cmocka_unit_test(test_death),
 		cmocka_unit_test(test_last_copy),
+		cmocka_unit_test(test_source_refuses),
 		cmocka_unit_test(test_streams),
 		cmocka_unit_test(test_overlapping_writes),
 	};
