@@ -183,6 +183,40 @@ static int open_members(struct creation *creation)
 	return r;
 }
 
+static const struct member *smallest_sectors(const struct member_set *set)
+{
+	const struct member *least = set->members[0];
+
+	for (unsigned i = 1; i < set->count; i++)
+		if (set->members[i]->logical_block_bytes < least->logical_block_bytes)
+			least = set->members[i];
+	return least;
+}
+
+/*
+ * We offer sectors of 512 bytes whatever the members have; the kernel's md offers the largest of
+ * its members, and a file system made here might not mount there. Better known before than after.
+ */
+static int check_sectors(const struct creation *creation)
+{
+	const struct member *least = smallest_sectors(&creation->set);
+
+	for (unsigned i = 0; i < creation->set.count; i++) {
+		const struct member *member = creation->set.members[i];
+
+		if (member->logical_block_bytes == least->logical_block_bytes ||
+			creation->options->force)
+			continue;
+		return fault_set(creation->fault, -EINVAL,
+			"create %s: %s has sectors of %u bytes, %s of %u: the kernel's md would "
+			"give the array sectors of %u; nothing was written. Use devices of one "
+			"kind; --force mixes them",
+			creation->name, member->path, member->logical_block_bytes, least->path,
+			least->logical_block_bytes, member->logical_block_bytes);
+	}
+	return 0;
+}
+
 static int look_at(struct creation *creation, const struct member *member)
 {
 	struct probe_finding *findings;
@@ -286,6 +320,8 @@ static int create(struct creation *creation)
 		r = check_start(creation);
 	if (r == 0)
 		r = open_members(creation);
+	if (r == 0)
+		r = check_sectors(creation);
 	if (r == 0)
 		r = creation_plan(creation);
 	if (r == 0)

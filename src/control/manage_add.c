@@ -73,6 +73,34 @@ static int check_array(struct adding *adding)
 	return 0;
 }
 
+/*
+ * The kernel's md gives an array the largest sectors of its members: at the next start there, a file
+ * system that was made with smaller ones would not mount any more.
+ */
+static int check_sectors(const struct adding *adding)
+{
+	const struct manage_facts *facts = adding->facts;
+	uint32_t largest = 0, its = adding->member->logical_block_bytes;
+
+	for (unsigned i = 0; i < facts->device_max; i++) {
+		const struct member *member;
+
+		if (facts->devices[i].state == ENGINE_DEVICE_FREE)
+			continue;
+		member = manage_member(adding->manage, facts, i);
+		largest = member->logical_block_bytes > largest ? member->logical_block_bytes
+								: largest;
+	}
+	if (adding->force || its <= largest)
+		return 0;
+	return fault_set(adding->fault, -EINVAL,
+		"%s has sectors of %u bytes, the members of the array have at most %u: under the "
+		"kernel's md the array's own sectors would become larger, and what is on it might "
+		"not mount; nothing was written. Use a device like the others; --force adds it "
+		"all the same",
+		adding->path, its, largest);
+}
+
 /* Is there a superblock, and is it one of this array? */
 static int look_for_super(struct adding *adding)
 {
@@ -290,6 +318,8 @@ static int perform(struct adding *adding)
 
 	if (r == 0)
 		r = member_open(adding->path, MEMBER_EXCLUSIVE, &adding->member, adding->fault);
+	if (r == 0)
+		r = check_sectors(adding);
 	if (r == 0)
 		r = look_for_super(adding);
 	if (r < 0)
