@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "control/detail.h"
+#include "control/memory.h"
 #include "control/remains.h"
 #include "control/runtime.h"
 #include "control/socket.h"
@@ -38,33 +39,45 @@ struct control_server {
 	ino_t inode;
 };
 
-static json_t *answer(struct control_server *server, int fd)
+static json_t *answer(const struct control_server *server, int r, json_t *request)
 {
 	struct fault fault = {0};
-	json_t *request = NULL, *reply;
-	int r = control_receive(fd, REQUEST_BYTES_MAX, &request);
 
-	if (r < 0) {
-		fault_set(&fault, r,
-			"control socket: the request is no JSON object on one line: %s",
-			strerror(-r));
-		return r == -ENODATA ? NULL : detail_error(&fault);
-	}
-	reply = server->handle(server->owner, request);
-	json_decref(request);
-	return reply;
+	if (r == 0)
+		return server->handle(server->owner, request);
+	fault_set(&fault, r, "control socket: the request is no JSON object on one line: %s",
+		strerror(-r));
+	return detail_error(&fault);
+}
+
+/* Half an answer is none. The words for that need no memory. */
+static int send_answer(int fd, const json_t *reply)
+{
+	static const char sorry[] =
+		"{\"ok\":false,\"errno\":12,\"error\":\"the array's process is out of memory: what "
+		"was asked may be done or not; look with 'strake detail', and try again\"}\n";
+	int r = memory_was_short() ? -ENOMEM : control_send(fd, reply);
+
+	if (r == -ENOMEM && send(fd, sorry, strlen(sorry), MSG_NOSIGNAL) < 0)
+		return -errno;
+	return r;
 }
 
 static void serve_client(struct control_server *server, int fd)
 {
 	const struct timeval limit = {.tv_sec = CLIENT_SECONDS_MAX};
-	json_t *reply;
+	json_t *request = NULL, *reply;
+	int r;
 
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
-	reply = answer(server, fd);
-	if (reply != NULL)
-		(void)control_send(fd, reply); /* a client that left does not hear it */
+	(void)memory_was_short(); /* what was before concerns nobody any more */
+	r = control_receive(fd, REQUEST_BYTES_MAX, &request);
+	if (r == -ENODATA)
+		return; /* it has left */
+	reply = answer(server, r, request);
+	(void)send_answer(fd, reply); /* a client that left does not hear it */
+	json_decref(request);
 	json_decref(reply);
 }
 

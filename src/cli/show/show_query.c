@@ -84,6 +84,12 @@ static void query_member(const char *path, const struct md_super *super, FILE *o
 		md_level_name(super->level), is_active ? node : "array");
 }
 
+/* Reading failed: what it holds is not known. A damaged superblock is an answer. */
+static bool is_unknown(int r)
+{
+	return r == -EIO || r == -ENOMEM;
+}
+
 static int query_path(const char *path, FILE *out)
 {
 	_cleanup_free_ struct md_super *super = calloc(1, sizeof(*super));
@@ -111,7 +117,7 @@ static int query_path(const char *path, FILE *out)
 		query_member(path, super, out);
 	else if (r != -ENODATA)
 		fprintf(stderr, "strake: %s\n", fault.text);
-	return 0;
+	return is_unknown(r);
 }
 
 static json_t *member_json(const char *word, const struct md_super *super)
@@ -138,7 +144,8 @@ static int query_json_one(const char *word, json_t *list)
 		json_object_set_new(one, "array", reply);
 		return json_array_append_new(list, one);
 	}
-	r = super == NULL ? -ENOMEM : member_open(word, MEMBER_READONLY, &member, &fault);
+	r = super == NULL ? fault_set(&fault, -ENOMEM, "%s: out of memory", word)
+			  : member_open(word, MEMBER_READONLY, &member, &fault);
 	if (r < 0 && r != -EISDIR && r != -ENOTBLK) {
 		fprintf(stderr, "strake: %s\n", fault.text);
 		json_decref(one);
@@ -146,11 +153,14 @@ static int query_json_one(const char *word, json_t *list)
 		return 1;
 	}
 	if (r == 0) {
-		if (probe_read_super(member, super, &fault) == 0)
+		r = probe_read_super(member, super, &fault);
+		if (r == 0)
 			json_object_set_new(one, "member", member_json(word, super));
+		if (is_unknown(r))
+			fprintf(stderr, "strake: %s\n", fault.text);
 		member_close(member);
 	}
-	return json_array_append_new(list, one);
+	return json_array_append_new(list, one) < 0 || is_unknown(r);
 }
 
 static int query_json(char *const *paths, unsigned count, FILE *out)

@@ -57,10 +57,15 @@ static void print_members(const json_t *reply, FILE *out)
 	size_t count = 0, i;
 	json_t *member;
 
-	if (sorted == NULL)
-		return;
-	json_array_foreach(members, i, member) sorted[count++] = member;
-	qsort(sorted, count, sizeof(*sorted), newest_first);
+	json_array_foreach(members, i, member)
+	{
+		if (sorted == NULL)
+			print_member(member, out); /* without memory as they come */
+		else
+			sorted[count++] = member;
+	}
+	if (count > 0)
+		qsort(sorted, count, sizeof(*sorted), newest_first);
 	for (i = 0; i < count; i++)
 		print_member(sorted[i], out);
 	fprintf(out, "\n");
