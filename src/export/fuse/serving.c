@@ -2,6 +2,7 @@
 #include "export/fuse/serving.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -197,14 +198,29 @@ int serving_stop(struct serving *serving, struct fault *fault)
 }
 
 /*
+ * The kernel's first word to a new file system (FUSE_INIT) may be answered, or not for want of
+ * memory, after the mount: an open waits for that. Only what can be opened has started.
+ */
+static int try_file(const struct serving *serving, struct fault *fault)
+{
+	_cleanup_close_ int fd = open(serving->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return fd >= 0 ? 0
+		       : fault_set(fault, -errno, "file %s: mounted, but cannot be opened: %s",
+				 serving->path, strerror(errno));
+}
+
+/*
  * Without a loop device the array is still a file; only somebody who asked for the loop device is
  * refused. Returns the note for the user in @note.
  */
 static int begin(struct serving *serving, struct fault *note)
 {
 	enum array_export export = serving->start->options->export;
-	int r;
+	int r = try_file(serving, note);
 
+	if (r < 0)
+		return fault_prefix(note, "array %s: ", serving->name);
 	if (export == ARRAY_EXPORT_FUSE)
 		return 0;
 	if (geteuid() != 0)
