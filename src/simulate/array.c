@@ -91,6 +91,7 @@ static void plan_options(const struct run *run, struct md_plan_options *options)
 		.assume_clean = c->assume_clean,
 		.bitmap = c->bitmap ? MD_PLAN_BITMAP_INTERNAL : MD_PLAN_BITMAP_NONE,
 		.bitmap_chunk_bytes = c->bitmap ? c->bitmap_chunk_bytes : 0,
+		.daemon_sleep_seconds = c->daemon_seconds,
 		.now_seconds = 1767225600,
 	};
 	memset(options->set_uuid, 0x5a, sizeof(options->set_uuid));
@@ -213,7 +214,7 @@ static int assemble(struct run *run, const struct md_candidate *candidates, unsi
 	struct fault fault = {0};
 	int r = md_assemble(candidates, count, &how, run->assembly, &fault);
 
-	if (r == -ENODEV) {
+	if (r == -ENODEV && !has_torn_super(run)) {
 		how.run = true;
 		fault = (struct fault){0};
 		r = md_assemble(candidates, count, &how, run->assembly, &fault);

@@ -95,6 +95,7 @@ static void choose_record(struct choice *c, struct random *random)
 	c->version = versions[draw(random, 5)];
 	c->bitmap = chance(random, 70);
 	c->bitmap_chunk_bytes = 4 * K << draw(random, 4);
+	c->daemon_seconds = chance(random, 70) ? 1 : 5;
 	c->assume_clean = chance(random, 70);
 	c->garbage = !c->assume_clean && chance(random, 70);
 	c->speed_max = UINT64_C(64) * K << draw(random, 12);
@@ -116,6 +117,9 @@ static void choose_workload(struct choice *c, struct random *random)
 	c->fua_percent = chance(random, 60) ? (unsigned)draw(random, 60) : 0;
 	c->sequential_percent = chance(random, 50) ? (unsigned)draw(random, 100) : 0;
 	c->hot_percent = chance(random, 50) ? (unsigned)draw(random, 90) : 0;
+	if (chance(random, 20))
+		c->hot_percent = 100; /* few bits of the bitmap are set then */
+	c->hot_percent_from = (unsigned)draw(random, 100);
 	c->sectors_max = 1 + draw(random, chance(random, 30) ? 512 : 40);
 	c->pause_percent = chance(random, 50) ? (unsigned)draw(random, 10) : 0;
 	c->pause_ns = MILLI * (1 + draw(random, chance(random, 30) ? 12000 : 400));

@@ -84,14 +84,15 @@ static void choose_range(struct run *run, struct client *client)
 	uint64_t sectors = run->array_bytes / SHADOW_SECTOR, first, count;
 
 	count = 1 + draw(&run->workload, min_u64(c->sectors_max, sectors));
-	if (chance(&run->workload, 3))
+	if (c->hot_percent < 100 && chance(&run->workload, 3))
 		count = min_u64(sectors, 1 + draw(&run->workload, REQUEST_SECTORS_MAX));
 	count = min_u64(count, REQUEST_SECTORS_MAX);
 	first = draw(&run->workload, sectors);
 	if (chance(&run->workload, c->sequential_percent))
 		first = client->position;
 	else if (chance(&run->workload, c->hot_percent))
-		first = draw(&run->workload, min_u64(64, sectors));
+		first = sectors * c->hot_percent_from / 100 +
+			draw(&run->workload, min_u64(64, sectors));
 	if (first >= sectors)
 		first = 0;
 	count = min_u64(count, sectors - first);

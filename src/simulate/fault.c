@@ -10,6 +10,8 @@
 #define ALL_OPS 0x1fu
 #define SPOILED_MAX 24u
 #define STALLS_MAX 40u
+#define SLOW_MAX 12u
+#define SPOIL_NS SECOND
 
 static void add(struct run *run, const struct sim_fault *fault)
 {
@@ -50,12 +52,19 @@ static bool spoil(struct run *run, unsigned disk, enum simulate_fault kind)
 	if (run->disks[disk].state != ENGINE_DEVICE_IN_SYNC ||
 		fault_spoiled_count(run) >= SPOILED_MAX)
 		return false;
+	/* A sector that goes bad beside one that is just being mended costs the device. */
+	if (run->disks[disk].spoiled_ns != 0 &&
+		run_now(run) < run->disks[disk].spoiled_ns + SPOIL_NS)
+		return false;
 	if (!run->options->beyond && !atlas_may_spoil(run, disk, row))
 		return false;
+	run->disks[disk].spoiled_ns = run_now(run) + 1;
 	fault.offset_bytes = run->data_offset[disk] + row * SHADOW_SECTOR;
 	/* Beyond, what could not be read must not be readable when that is looked at. */
 	if (kind == FAULT_FLAKY && !run->options->beyond)
 		fault.times = 1;
+	if (kind == FAULT_SLOW_SECTOR && run->result->fault_counts[kind] >= SLOW_MAX)
+		return false;
 	if (kind == FAULT_SLOW_SECTOR) {
 		fault.delay_ns = 120 * SECOND;
 		run->stall_ns += 600 * SECOND;

@@ -49,6 +49,8 @@ struct choice {
 	unsigned weights[5]; /* by engine_op */
 	unsigned fua_percent, sequential_percent, hot_percent, pause_percent;
 	uint64_t sectors_max, pause_ns;
+	unsigned hot_percent_from; /* where in the array the hot sectors begin */
+	uint32_t daemon_seconds;   /* of the bitmap */
 
 	uint64_t fault_every_ns, deed_every_ns;
 	unsigned fault_weights[FAULTS], deed_weights[DEEDS];
@@ -59,6 +61,7 @@ struct disk {
 	bool counted;                   /* its own superblock calls it in sync */
 	bool was_failed;                /* by a command: no doom needed */
 	uint64_t back_ns;               /* away until */
+	uint64_t spoiled_ns;            /* a sector went bad last */
 	unsigned slot;                  /* that it had last, or ENGINE_NONE */
 	enum engine_device_state state; /* as it was seen last; FREE: not in the array */
 	unsigned device;
