@@ -148,6 +148,28 @@ static int look(struct adding *adding)
 }
 
 /*
+ * Whom of those in sync does its superblock report as gone? It was in use without that one: each may
+ * have been written without the other, and the array's bitmap knows of one side only. Assembly goes
+ * by the same rule (md/assembly_redundant.c). ENGINE_NONE: it knows them all.
+ */
+static unsigned find_unknown(const struct adding *adding)
+{
+	const struct manage_facts *facts = adding->facts;
+	const struct md_super *super = adding->super;
+
+	for (unsigned i = 0; i < facts->device_max; i++) {
+		bool known = facts->devices[i].state != ENGINE_DEVICE_IN_SYNC ||
+			     facts->devices[i].slot == ENGINE_NONE;
+
+		for (unsigned k = 0; !known && k < super->role_count && k < MD_ROLES_MAX; k++)
+			known = super->roles[k] == facts->devices[i].slot;
+		if (!known)
+			return i;
+	}
+	return ENGINE_NONE;
+}
+
+/*
  * May its old slot be asked for? The engine decides whether what it missed is known; here is what
  * the superblock alone says (specification 1.4: a device that was still being rebuilt holds no more
  * than recovery_offset, unless only the bitmap's ranges were missing).
@@ -156,6 +178,8 @@ static int check_former(struct adding *adding)
 {
 	const struct md_super *super = adding->super;
 	const uint32_t unfinished = MD_FEATURE_RECOVERY_OFFSET | MD_FEATURE_REPLACEMENT;
+	const unsigned unknown = find_unknown(adding);
+	char path[PATH_MAX];
 
 	if (super->version != adding->manage->assembly->super->version)
 		return fault_set(adding->fault, -EINVAL,
@@ -174,6 +198,12 @@ static int check_former(struct adding *adding)
 			"its event count %" PRIu64 " is above the array's %" PRIu64
 			": it was used apart from it",
 			super->events, adding->facts->status.events);
+	if (unknown != ENGINE_NONE)
+		return fault_set(adding->fault, -EINVAL,
+			"it reports %s as failed: each may have been written without the other; "
+			"if only what the array holds is to be kept, add it instead (all of it is "
+			"copied then)",
+			manage_path(manage_member(adding->manage, adding->facts, unknown), path));
 	return 0;
 }
 
@@ -347,8 +377,10 @@ json_t *manage_add(const struct manage *manage, const struct manage_facts *facts
 	};
 	json_t *reply;
 
-	if (adding.path == NULL || adding.path[0] != '/') {
-		(void)fault_set(fault, -EINVAL, "add: \"device\" must be an absolute path");
+	if (adding.path == NULL ||
+		(adding.path[0] != '/' && !member_is_network_word(adding.path))) {
+		(void)fault_set(
+			fault, -EINVAL, "add: \"device\" must be an absolute path or a URI");
 		return NULL;
 	}
 	if (perform(&adding) < 0)
