@@ -214,13 +214,19 @@ static void print_set(const json_t *reply, const json_t *member, FILE *out)
 	fprintf(out, " set-%c", (char)('A' + fact_number(member, "slot") % near));
 }
 
+static void print_word(const char *word, FILE *out)
+{
+	(void)fputc(' ', out);
+	(void)fputs(word, out);
+}
+
 static void print_state(const json_t *reply, const json_t *member, FILE *out)
 {
 	const char *state = fact_string(member, "state", "spare");
 	bool is_spare = strncmp(state, "spare", 5) == 0;
 
 	if (!is_spare)
-		fprintf(out, " %s", state);
+		print_word(state, out);
 	if (strcmp(state, "active sync") == 0)
 		print_set(reply, member, out);
 	if (json_is_true(json_object_get(member, "write_mostly")))
@@ -228,7 +234,7 @@ static void print_state(const json_t *reply, const json_t *member, FILE *out)
 	if (json_is_true(json_object_get(member, "failfast")))
 		fprintf(out, " failfast");
 	if (is_spare)
-		fprintf(out, " %s", state);
+		print_word(state, out);
 }
 
 static void print_member(const json_t *reply, const json_t *member, FILE *out)
