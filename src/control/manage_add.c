@@ -377,10 +377,8 @@ json_t *manage_add(const struct manage *manage, const struct manage_facts *facts
 	};
 	json_t *reply;
 
-	if (adding.path == NULL ||
-		(adding.path[0] != '/' && !member_is_network_word(adding.path))) {
-		(void)fault_set(
-			fault, -EINVAL, "add: \"device\" must be an absolute path or a URI");
+	if (adding.path == NULL || adding.path[0] != '/') {
+		(void)fault_set(fault, -EINVAL, "add: \"device\" must be an absolute path");
 		return NULL;
 	}
 	if (perform(&adding) < 0)
