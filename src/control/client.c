@@ -139,8 +139,11 @@ int control_call(const char *name, json_t *request, json_t **ret, struct fault *
 	pidfd = call.pidfd;
 	if (r == 0)
 		r = judge_reply(call.reply, name, fault);
-	if (r == 0 && pidfd >= 0)
-		r = wait_for_exit(pidfd, name, fault);
+	if (pidfd >= 0 && (r == 0 || json_is_true(json_object_get(call.reply, "stopped")))) {
+		int exited = wait_for_exit(pidfd, name, r == 0 ? fault : NULL);
+
+		r = r == 0 ? exited : r;
+	}
 	if (r < 0)
 		json_decref(call.reply);
 	else

@@ -96,8 +96,11 @@ static json_t *detail(struct serving *serving, json_t *request)
 static json_t *stop(struct serving *serving, json_t *request)
 {
 	struct fault fault = {0};
+	json_t *reply = serving_stop(serving, &fault) < 0 ? detail_error(&fault) : detail_ok();
 
-	return serving_stop(serving, &fault) < 0 ? detail_error(&fault) : detail_ok();
+	/* It may have ended with an error: then too there is an end to wait for. */
+	(void)json_object_set_new(reply, "stopped", json_boolean(serving->stopped));
+	return reply;
 }
 
 static json_t *partprobe(struct serving *serving, json_t *request)
