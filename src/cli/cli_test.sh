@@ -51,7 +51,7 @@ expect 0 '--create' --help
 expect 0 'complete .*strake' --completion bash
 expect 2 "did you mean 'create'" creat md0
 expect 2 "did you mean '--level'" create md0 --levl 0
-expect 2 "unknown command 'simu'" simu
+expect 2 "unknown command 'advis'" advis
 check "nothing unsupported is suggested" sh -c '! grep -q "did you mean" err'
 expect 2 "option '--monitr'" create md0 --monitr
 check "nothing unsupported is suggested" sh -c '! grep -q "monitor" err'
