@@ -203,8 +203,8 @@ static bool is_known_bad(const struct band *band, unsigned device, uint32_t lo, 
 	/* Most of a long I/O that failed can be read; parity that may be wrong is no substitute. */
 	return sw->suspect == device && band->member_bytes + lo < sw->suspect_end &&
 	       sw->suspect_first < band->member_bytes + hi &&
-	       sync_is_consistent(band->level->engine, band->member_bytes + lo,
-		       band->member_bytes + hi);
+	       sync_is_consistent(
+		       band->level->engine, band->member_bytes + lo, band->member_bytes + hi);
 }
 
 void band_read(struct band *band, struct block *block, uint32_t lo, uint32_t hi)

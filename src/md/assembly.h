@@ -78,10 +78,10 @@ struct md_assembly_rejected {
  * between it can be forced again; the array may start once all of it is durable.
  */
 enum md_change {
-	MD_CHANGE_ROLE,   /* roles[dev_number] := value */
-	MD_CHANGE_EVENTS, /* events := value: a stale member is declared up to date */
+	MD_CHANGE_ROLE,     /* roles[dev_number] := value */
+	MD_CHANGE_EVENTS,   /* events := value: a stale member is declared up to date */
 	MD_CHANGE_RECOVERY, /* recovery_offset := 0: what was rebuilt may not fit parity any more */
-	MD_CHANGE_CLEAN,  /* resync_offset := MD_CLEAN: parity is declared right */
+	MD_CHANGE_CLEAN,    /* resync_offset := MD_CLEAN: parity is declared right */
 };
 
 struct md_assembly_change {
