@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,6 +93,28 @@ struct call {
 	bool connected;
 };
 
+/* Questions are answered at once by a process that can; what changes something may take its time. */
+static void limit_wait(int fd, const json_t *request)
+{
+	const char *command = json_string_value(json_object_get(request, "command"));
+	const struct timeval limit = {.tv_sec = CONTROL_WAIT_SECONDS};
+
+	if (command != NULL && (strcmp(command, "ping") == 0 || strcmp(command, "detail") == 0))
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+}
+
+static int no_answer(const char *name, int r, struct fault *fault)
+{
+	if (r == -EAGAIN)
+		return fault_set(fault, -ETIMEDOUT,
+			"array %s: its process (socket %s.sock) has not answered for %d seconds: "
+			"it is stopped, or waits for a device; check with 'ps -C strake -o "
+			"pid,stat,args' and the kernel's log, and try again",
+			name, name, CONTROL_WAIT_SECONDS);
+	return fault_set(fault, r, "array %s: its process (socket %s.sock) does not answer: %s",
+		name, name, strerror(-r));
+}
+
 static int ask(struct call *call, struct fault *fault)
 {
 	_cleanup_close_ int fd = control_socket(call->name, false, fault);
@@ -102,6 +125,7 @@ static int ask(struct call *call, struct fault *fault)
 		return fd;
 	if (call->pidfd < 0)
 		call->pidfd = server_process(fd, call->request);
+	limit_wait(fd, call->request);
 	r = control_send(fd, call->request);
 	return r == 0 ? control_receive(fd, CONTROL_LINE_MAX, &call->reply) : r;
 }
@@ -122,12 +146,9 @@ static int ask_until_answered(struct call *call, struct fault *fault)
 		call->reply = json_pack("{s:b}", "ok", true);
 		return call->reply != NULL ? 0 : -ENOMEM;
 	}
-	if (!call->connected)
+	if (!call->connected && r != -EAGAIN)
 		return no_such_array(call->name, r, fault);
-	if (r == 0)
-		return 0;
-	return fault_set(fault, r, "array %s: its process (socket %s.sock) does not answer: %s",
-		call->name, call->name, strerror(-r));
+	return r == 0 ? 0 : no_answer(call->name, r, fault);
 }
 
 int control_call(const char *name, json_t *request, json_t **ret, struct fault *fault)
@@ -166,9 +187,11 @@ static bool socket_name(const char *entry, char name[NAME_MAX])
 
 static bool is_running(const char *name)
 {
-	_cleanup_close_ int fd = control_socket(name, false, NULL);
+	int fd = control_socket(name, false, NULL);
 
-	return fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || fd == -EAGAIN; /* too many wait for it already: see control_socket() */
 }
 
 static int not_dot(const struct dirent *entry)

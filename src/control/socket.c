@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -48,6 +49,7 @@ static int bind_socket(int fd, const struct sockaddr_un *address)
 int control_socket(const char *name, bool listening, struct fault *fault)
 {
 	_cleanup_close_ int fd = -1, dir_fd = -1;
+	const struct timeval limit = {.tv_sec = CONTROL_WAIT_SECONDS};
 	struct sockaddr_un address;
 	char path[PATH_MAX];
 	int r = runtime_socket(name, path, fault);
@@ -58,6 +60,8 @@ int control_socket(const char *name, bool listening, struct fault *fault)
 	if (fd < 0)
 		return fault_set(
 			fault, -errno, "array %s: cannot make a socket: %s", name, strerror(errno));
+	if (!listening) /* when the backlog of a stopped process is full, connect() waits for it */
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
 	r = make_address(path, &address, &dir_fd);
 	if (r == 0 && listening)
 		r = bind_socket(fd, &address);

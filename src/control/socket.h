@@ -11,9 +11,12 @@
 
 #define CONTROL_LINE_MAX (8u << 20) /* a detail of 1,920 members takes half a megabyte */
 
+#define CONTROL_WAIT_SECONDS 10 /* for a question's answer, or to be heard at all */
+
 /*
  * A stream socket bound to (@listening) or connected with NAME.sock. Returns the descriptor.
- * Connecting: -ENOENT or -ECONNREFUSED if nobody is there. Binding: -EADDRINUSE.
+ * Connecting: -ENOENT or -ECONNREFUSED if nobody is there, -EAGAIN if somebody is but has not let
+ * anybody in for CONTROL_WAIT_SECONDS. Binding: -EADDRINUSE.
  */
 int control_socket(const char *name, bool listening, struct fault *fault);
 

@@ -43,4 +43,17 @@ done
 runs "deleted: stop" stop md0
 check "deleted: stop tells" grep -q "^strake: md0: .*$T/d1 .*deleted" "$T/err"
 check "nothing left" nothing_left md0
+
+# A process that is stopped: whoever asks is told so.
+rm -f d?
+mkd 2 16M
+runs "create" create md0 --level 0 --chunk 64 --export=fuse d0 d1 || finish
+pid=$(daemon_pid md0)
+kill -STOP "$pid"
+refused "stopped process: status" 1 'md0' 'has not answered for 10 seconds' -- status
+refused "stopped process: detail" 1 'md0' 'has not answered for 10 seconds' -- detail md0
+kill -CONT "$pid"
+runs "it goes on: status" status
+check "it goes on: status shows it" grep -q '^md0 : active raid0' "$T/out"
+runs "stop" stop md0
 finish
