@@ -255,15 +255,27 @@ static void do_replace(struct engine *engine, struct engine_command *command)
 		finish_when_recorded(engine);
 }
 
+/* Why does a check or repair find nothing to do its work on? */
+static const char *no_scrub(const struct engine *engine)
+{
+	if (engine->redundant->failed)
+		return "the array has failed; stop it and assemble it with --force";
+	if (engine->readonly)
+		return "the array is read-only; make it read-write first";
+	return "members are missing or not rebuilt yet, and without them there is nothing to "
+	       "compare the others with; add members, wait until they are rebuilt, and ask again";
+}
+
 static void do_sync(struct engine *engine, struct engine_command *command)
 {
 	int r = sync_request(engine, command->action);
 
 	if (r == -EBUSY)
 		(void)fault_set(command->fault, r,
-			"another action is running; ask for idle first to interrupt it");
+			"another action is running, or has to be first; wait for its end, or "
+			"interrupt a check with --action=idle");
 	else if (r < 0)
-		(void)fault_set(command->fault, r, "the array cannot do that in its present state");
+		(void)fault_set(command->fault, r, "%s", no_scrub(engine));
 	finish(engine, r);
 }
 

@@ -171,6 +171,7 @@ split() {
 	runs "$at: d1: stop" stop md0
 	runs "$at: d0" assemble md0 --run --export=fuse d0
 	check "$at: d0: write" "$PATTERN" write "$node" 2 8388608 65536
+	refused "$at: check without d1" 1 'members are missing' -- check md0 --wait
 	for i in 1 2 3 4; do run readonly md0; run readwrite md0; done # d0 counts more events
 	refused "$at: re-add" 1 'reports .*d0 as failed' 'add it instead' -- md0 --re-add d1
 	refused "$at: re-add missing" 1 'reports .*d0 as failed' -- md0 --re-add missing
