@@ -8,7 +8,10 @@
  * randread, randwrite, read or write. Each round measures first "raw", requests straight to the
  * world, then "engine", a RAID 0 over the same members: one driver, the same buffers, the same
  * memory or files. ns_per_op is CPU time; the ratio is raw / engine of each round, so 1 means that
- * the engine costs nothing. MEMBERS (ram only, 4) and CHUNK_KIB (64) come from the environment.
+ * the engine costs nothing. From the environment: MEMBERS (ram only, 4), CHUNK_KIB (64), LEVEL (0),
+ * MISSING (bits of members that are not there). What it is compared with: raw requests of the same
+ * kind; with RAW_MIX=1 half reads, half writes; with RAW_IOS=n one request counts as n of them;
+ * with HEALTHY=1 the same array with all members instead.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -285,6 +288,12 @@ static unsigned list_devices(
 	return count;
 }
 
+/* RAID 0 original, RAID 10 near=2, left-symmetric. */
+static uint32_t default_layout(unsigned level)
+{
+	return level == 0 ? 1 : level == 10 ? 0x102 : 2;
+}
+
 static struct engine *start_engine(struct bench *bench, unsigned missing)
 {
 	struct engine_slot *slots = calloc(bench->members, sizeof(*slots));
@@ -295,7 +304,7 @@ static struct engine *start_engine(struct bench *bench, unsigned missing)
 		.device_count = list_devices(bench, missing, devices),
 		.device_max = bench->members};
 	struct engine_config config = {.level = (int)from_environment("LEVEL", 0),
-		.layout = from_environment("LEVEL", 0) == 0 ? 1 : 2,
+		.layout = default_layout(from_environment("LEVEL", 0)),
 		.chunk_bytes = from_environment("CHUNK_KIB", 64) * 1024,
 		.slot_count = bench->members,
 		.slots = slots,
