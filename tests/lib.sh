@@ -191,7 +191,7 @@ runs() {
 # How a message tells what to do next. Wide on purpose: it is about there being such words at all.
 NEXT_STEP='use |try |give |check |stop |unmount|umount|choose |remove |install |name |make |add |set '
 NEXT_STEP="$NEXT_STEP|run |free |say |see |list |load |wait |only |must |need|--[a-z]|mount |detach|write "
-NEXT_STEP="$NEXT_STEP|release |end |pass |create |start |select |pick |chmod|rename|shorten"
+NEXT_STEP="$NEXT_STEP|compare |let |release |end |pass |create |start |select |pick |chmod|rename|shorten"
 
 # refused WHAT CODES [WORDS…] -- ARGUMENT…: strake must exit with one of CODES; what it says on
 # standard error must start with its name and hold each of WORDS (extended regular expressions,

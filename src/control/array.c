@@ -66,13 +66,9 @@ static int judge_end(pid_t pid, const char *name, struct fault *fault)
 		name, WEXITSTATUS(status));
 }
 
-static int await_ready(
-	pid_t pid, int fd, const char *name, char node[PATH_MAX], struct fault *fault)
+static int await_ready(pid_t pid, int fd, const char *name, struct ready_message *message,
+	char node[PATH_MAX], struct fault *fault)
 {
-	_cleanup_free_ struct ready_message *message = calloc(1, sizeof(*message));
-
-	if (message == NULL)
-		return fault_set(fault, -ENOMEM, "array %s: out of memory", name);
 	if (ready_receive(fd, message) < sizeof(*message))
 		return judge_end(pid, name, fault);
 	if (message->error < 0) {
@@ -89,11 +85,15 @@ static int await_ready(
 static int launch(const struct export_ops *ops, struct export_start *start, char node[PATH_MAX],
 	struct fault *fault)
 {
+	/* Taken first: once there is a process its word must be heard. */
+	_cleanup_free_ struct ready_message *message = calloc(1, sizeof(*message));
 	_cleanup_close_ int reader = -1;
 	const char *name = start->options->name;
 	int pipe_fds[2];
 	pid_t pid;
 
+	if (message == NULL)
+		return fault_set(fault, -ENOMEM, "array %s: out of memory", name);
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
 		return fault_set(fault, -errno, "array %s: pipe: %s", name, strerror(errno));
 	reader = pipe_fds[0];
@@ -105,10 +105,13 @@ static int launch(const struct export_ops *ops, struct export_start *start, char
 		serve_array(ops, start);
 	}
 	close(pipe_fds[1]);
+	/* The other process has these connections now; servers may take one client only. */
+	for (unsigned i = 0; pid > 0 && i < start->member_count; i++)
+		member_disconnect(start->members[i]);
 	if (pid < 0)
 		return fault_set(fault, -errno, "array %s: cannot start a process: %s", name,
 			strerror(errno));
-	return await_ready(pid, reader, name, node, fault);
+	return await_ready(pid, reader, name, message, node, fault);
 }
 
 /* This export is not to be had on this machine or by this user; another one may be. */

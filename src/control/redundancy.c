@@ -80,8 +80,14 @@ static int read_bitmap(const struct md_assembly *assembly, struct member *const 
 		(assembly->super->feature_map & MD_FEATURE_BITMAP) == 0)
 		return 0;
 	r = md_bitmap_location(device->super, &sector, &room_sectors, fault);
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
+	if (r == -ENODATA)
+		return 0;
+	if (r < 0) {
+		(void)fault_prefix(fault, "%s: ", members[device->candidate]->path);
+		return fault_append(fault,
+			"; the superblock is damaged: compare it with the others ('strake examine "
+			"FILE…')");
+	}
 	bytes = (size_t)room_sectors * MD_SECTOR;
 	ret->bitmap_area = calloc(1, round_up(bytes, MD_BITMAP_BLOCK_BYTES));
 	if (ret->bitmap_area == NULL)
