@@ -55,10 +55,11 @@ static bool member_is_blank(
 	const struct member *member, uint64_t at, uint64_t end, uint64_t *buffer)
 {
 	uint64_t budget = READ_MAX_BYTES, data_end;
+	bool is_file = !member->is_block && member->network == NULL;
 
 	while (at < end) {
-		at = member->is_block ? at : next_data(member, at, end, &data_end);
-		if (member->is_block)
+		at = is_file ? next_data(member, at, end, &data_end) : at;
+		if (!is_file)
 			data_end = end;
 		if (at >= end)
 			return true;

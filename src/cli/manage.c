@@ -74,7 +74,7 @@ static int resolve(const char *word, char ret[PATH_MAX], struct fault *fault)
 	char folder[PATH_MAX];
 	int n;
 
-	if (word[0] == '/' || is_number_pair(word)) {
+	if (word[0] == '/' || is_number_pair(word) || strstr(word, "://") != NULL) {
 		n = snprintf(ret, PATH_MAX, "%s", word);
 	} else {
 		if (strchr(word, '/') == NULL && access(word, F_OK) != 0) {

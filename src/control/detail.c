@@ -233,7 +233,9 @@ const char *detail_path(const struct member *member, char buffer[PATH_MAX])
 	ssize_t n;
 
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", member->fd);
-	n = member->path[0] == '/' ? 0 : readlink(link, buffer, PATH_MAX - 1);
+	n = member->path[0] == '/' || member->network != NULL
+		    ? 0
+		    : readlink(link, buffer, PATH_MAX - 1);
 	if (n <= 0)
 		return member->path;
 	buffer[n] = '\0';

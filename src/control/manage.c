@@ -5,7 +5,6 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 
 #include "control/detail.h"
 #include "control/manage_internal.h"
@@ -108,8 +107,7 @@ static void let_go(const struct manage *manage, unsigned index)
 	struct leaving leaving = {manage, index};
 
 	manage->on_engine(manage->owner, leave, &leaving);
-	if (!member->is_block)
-		(void)flock(member->fd, LOCK_UN); /* closing it does the same */
+	member_release(member);
 	if (manage->dispose != NULL)
 		manage->dispose(manage->owner, member);
 	else

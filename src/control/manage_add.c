@@ -27,6 +27,7 @@ struct adding {
 	bool force, re_add_only, never_re_add, write_mostly, failfast;
 	struct member *member;
 	struct md_super *super; /* as found, later as planned */
+	struct md_badblocks bad;
 	bool former;            /* found, and of this array */
 	unsigned findings;
 	unsigned index; /* in the reactor */
@@ -207,6 +208,26 @@ static int check_former(struct adding *adding)
 	return 0;
 }
 
+/* What a former member knew to be bad still is. A new one begins with an empty log. */
+static int read_log(struct adding *adding)
+{
+	uint64_t sector, sectors;
+	uint8_t log[MD_BADBLOCKS_LOG_BYTES];
+	int r = 0;
+
+	md_badblocks_init(adding->super, &adding->bad);
+	if ((adding->super->feature_map & MD_FEATURE_BAD_BLOCKS) == 0)
+		return 0;
+	if (md_badblocks_location(adding->super, &sector, &sectors) < 0 ||
+		sectors * MD_SECTOR > sizeof(log))
+		return fault_set(adding->fault, -EUCLEAN, "the place of its bad-block log is wrong");
+	r = member_read(adding->member, sector * MD_SECTOR, log, sectors * MD_SECTOR);
+	if (r < 0)
+		return fault_set(adding->fault, r, "its bad-block log cannot be read: %s",
+			strerror(-r));
+	return md_badblocks_decode(adding->super, log, &adding->bad, adding->fault);
+}
+
 static struct engine_device describe(const struct adding *adding)
 {
 	const struct md_super *super = adding->super;
@@ -222,6 +243,7 @@ static struct engine_device describe(const struct adding *adding)
 	if (!adding->manage->persistent)
 		return device;
 	device.super = super;
+	device.bad = &adding->bad;
 	device.data_offset_bytes = super->data_offset * MD_SECTOR;
 	device.data_bytes = super->data_sectors * MD_SECTOR;
 	device.write_mostly = (super->devflags & MD_DEVFLAG_WRITE_MOSTLY) != 0;
@@ -258,8 +280,10 @@ static int join(struct adding *adding, enum engine_verb verb)
 	const struct manage *manage = adding->manage;
 	struct engine_command command = {.verb = verb, .fault = adding->fault};
 	struct engine_device device;
-	int r;
+	int r = manage->persistent ? read_log(adding) : 0;
 
+	if (r < 0)
+		return r;
 	manage->on_engine(manage->owner, enter, adding);
 	if (adding->error < 0)
 		return fault_set(adding->fault, adding->error, "%s cannot be added: %s",
@@ -377,8 +401,10 @@ json_t *manage_add(const struct manage *manage, const struct manage_facts *facts
 	};
 	json_t *reply;
 
-	if (adding.path == NULL || adding.path[0] != '/') {
-		(void)fault_set(fault, -EINVAL, "add: \"device\" must be an absolute path");
+	if (adding.path == NULL ||
+		(adding.path[0] != '/' && !member_is_network_word(adding.path))) {
+		(void)fault_set(
+			fault, -EINVAL, "add: \"device\" must be an absolute path or a URI");
 		return NULL;
 	}
 	if (perform(&adding) < 0)

@@ -69,7 +69,8 @@ char *manage_path(const struct member *member, char ret[PATH_MAX])
 	ssize_t n;
 
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", member->fd);
-	n = member->path[0] == '/' ? 0 : readlink(link, ret, PATH_MAX - 1);
+	n = member->path[0] == '/' || member->network != NULL ? 0
+							      : readlink(link, ret, PATH_MAX - 1);
 	if (n <= 0) {
 		(void)snprintf(ret, PATH_MAX, "%s", member->path);
 		return ret;
@@ -93,6 +94,8 @@ bool manage_is_detached(const struct member *member)
 
 static bool is_same(const struct stat *status, const struct member *member)
 {
+	if (member->network != NULL)
+		return false;
 	if (member->is_block)
 		return S_ISBLK(status->st_mode) && status->st_rdev == member->device;
 	return S_ISREG(status->st_mode) && status->st_dev == member->device &&
@@ -113,7 +116,7 @@ static bool is_meant(const char *word, const struct member *member)
 	struct stat status;
 	char path[PATH_MAX];
 
-	if (is_number(word, member))
+	if (is_number(word, member) || member_is_named(member, word))
 		return true;
 	if (stat(word, &status) == 0)
 		return is_same(&status, member);

@@ -14,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "io/network.h"
 #include "util/cleanup.h"
 
 static void close_dir(DIR **dir)
@@ -103,6 +104,8 @@ static bool is_mounted(unsigned major_number, unsigned minor_number, char *words
 
 static bool is_same(const struct stat *attributes, const struct member *member)
 {
+	if (member->network != NULL) /* see held_socket() */
+		return S_ISSOCK(attributes->st_mode) && attributes->st_ino == member->inode;
 	if (member->is_block)
 		return S_ISBLK(attributes->st_mode) && attributes->st_rdev == member->device;
 	return S_ISREG(attributes->st_mode) && attributes->st_dev == member->device &&
@@ -260,6 +263,8 @@ static bool disk_is_used(const struct member *member, char *words, size_t size)
 
 bool holder_of_device(const struct member *member, char *words, size_t size)
 {
+	if (member->network != NULL)
+		return false;
 	if (!member->is_block)
 		return has_loop_device(member, words, size) || is_swap(member, words, size);
 	return is_used(member->major, member->minor, words, size) ||
@@ -296,7 +301,7 @@ static int grip(const char *process, bool own, const struct member *member)
 			fstatat(dirfd(dir), entry->d_name, &attributes, 0) < 0 ||
 			!is_same(&attributes, member))
 			continue;
-		if (has_lock(process, entry->d_name))
+		if (member->network != NULL || has_lock(process, entry->d_name))
 			found = 2;
 		else if (!own || member->is_block)
 			found = 1;
@@ -319,11 +324,35 @@ static void describe(const char *process, char *words, size_t size)
 		(void)snprintf(words, size, "process %s (%s)", process, name);
 }
 
-bool holder_process(const struct member *member, char *words, size_t size)
+/* The inode of the socket that is the hold on a network member; 0: nobody has it. */
+static ino_t held_socket(const struct member *member)
+{
+	struct network_hold_address address = network_hold_address(network_key(member->network));
+	_cleanup_fclose_ FILE *file = fopen("/proc/net/unix", "re");
+	_cleanup_free_ char *line = NULL;
+	size_t room = 0;
+
+	while (file != NULL && getline(&line, &room, file) > 0) {
+		unsigned long inode;
+		char name[128];
+
+		if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu @%127s", &inode, name) == 2 &&
+			strcmp(name, address.name) == 0)
+			return inode;
+	}
+	return 0;
+}
+
+bool holder_process(const struct member *given, char *words, size_t size)
 {
 	_cleanup_dir_ DIR *dir = opendir("/proc");
+	struct member sought = *given;
+	const struct member *member = &sought;
 	struct dirent *entry;
 	int best = 0;
+
+	if (given->network != NULL && (sought.inode = held_socket(given)) == 0)
+		return false;
 
 	while (dir != NULL && best < 2 && (entry = readdir(dir)) != NULL) {
 		bool own;

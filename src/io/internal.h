@@ -62,11 +62,20 @@ struct reactor {
 	bool waiting; /* a thread is in reactor_wait(); atomic, like next_due_ns */
 	struct watch_entry watches[WATCHES_MAX];
 	struct bounce *bounce;
-	const void *zeros; /* REACTOR_ZEROS_BYTES of zeros, aligned */
-	void *data;        /* the backend's */
+	struct wires *wires; /* network members; NULL: there was none yet */
+	const void *zeros;   /* REACTOR_ZEROS_BYTES of zeros, aligned */
+	void *data;          /* the backend's */
 };
 
 #define REACTOR_ZEROS_BYTES (256u * 1024)
+
+/* The descriptor for the backend's own I/O to a member; -1: none, or a network member. */
+static inline int reactor_local_fd(const struct reactor *reactor, unsigned index)
+{
+	const struct member *member = reactor->members[index];
+
+	return member != NULL && member->network == NULL ? member->fd : -1;
+}
 
 extern const struct backend backend_uring;
 extern const struct backend backend_sync;

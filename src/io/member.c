@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 #include "io/holder.h"
+#include "io/network.h"
 #include "util/cleanup.h"
 #include "util/rounding.h"
 
@@ -38,6 +40,8 @@ void member_close(struct member *member)
 		return;
 	if (member->fd >= 0)
 		close(member->fd);
+	if (member->network != NULL)
+		network_free(member->network);
 	free(member->path);
 	free(member);
 }
@@ -302,6 +306,8 @@ int member_open(const char *path, unsigned flags, struct member **ret, struct fa
 	struct stat attributes;
 	int r;
 
+	if (network_is_word(path))
+		return network_member_open(path, flags, ret, fault);
 	if (stat(path, &attributes) < 0)
 		return refuse_open(path, flags & MEMBER_READONLY, -errno, fault);
 	r = check_kind(path, &attributes, fault);
@@ -325,7 +331,42 @@ int member_open(const char *path, unsigned flags, struct member **ret, struct fa
 
 bool member_is_same(const struct member *a, const struct member *b)
 {
+	if (a->network != NULL || b->network != NULL)
+		return a->network != NULL && b->network != NULL &&
+		       strcmp(network_key(a->network), network_key(b->network)) == 0;
 	return a->is_block == b->is_block && a->device == b->device && a->inode == b->inode;
+}
+
+bool member_is_named(const struct member *member, const char *word)
+{
+	_cleanup_(network_name_fini) struct network_name name = {NULL, NULL, false};
+
+	return member->network != NULL &&
+	       (strcmp(word, member->path) == 0 ||
+		       (network_name_parse(word, &name, NULL) == 0 &&
+			       strcmp(name.key, network_key(member->network)) == 0));
+}
+
+bool member_is_network_word(const char *word)
+{
+	return network_is_word(word);
+}
+
+void member_release(const struct member *member)
+{
+	int other;
+
+	if (member->network == NULL) {
+		if (!member->is_block)
+			(void)flock(member->fd, LOCK_UN); /* closing it does the same */
+		return;
+	}
+	/* A socket keeps its name until it is closed: another one takes its descriptor. */
+	other = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (other < 0)
+		return;                           /* it goes with us at the latest */
+	(void)dup3(other, member->fd, O_CLOEXEC); /* both are valid */
+	close(other);
 }
 
 static int read_all(int fd, uint64_t offset, char *buffer, size_t length)
@@ -381,12 +422,13 @@ static size_t step_length(uint64_t at, uint64_t end)
 }
 
 /* The pages that [@at, @at + @length) touches, cut at the member's end (no odd tail if direct). */
-static int read_pages(
-	const struct member *member, uint64_t at, size_t length, struct pages *pages)
+static int read_pages(const struct member *member, uint64_t at, size_t length, struct pages *pages)
 {
 	uint64_t start = round_down(at, PAGE_BYTES);
 	uint64_t end = min_u64(round_up(at + length, PAGE_BYTES), member->size_bytes);
 
+	if (member->network != NULL)
+		return network_read(member, start, pages->bytes, end - start);
 	return read_all(member->fd, start, pages->bytes, end - start);
 }
 
@@ -425,8 +467,10 @@ static int write_pages(const struct member *member, uint64_t at, const char *fro
 	if (r < 0)
 		return r;
 	memcpy(pages->bytes + at % PAGE_BYTES, from, length);
-	return write_all(
-		member->fd, first, pages->bytes + first % PAGE_BYTES, last - first);
+	if (member->network != NULL)
+		return network_write(
+			member, first, pages->bytes + first % PAGE_BYTES, last - first);
+	return write_all(member->fd, first, pages->bytes + first % PAGE_BYTES, last - first);
 }
 
 int member_write(const struct member *member, uint64_t offset, const void *buffer, size_t length)
@@ -454,6 +498,8 @@ int member_sync(const struct member *member)
 {
 	int r;
 
+	if (member->network != NULL)
+		return network_sync(member);
 	do {
 		r = fsync(member->fd);
 	} while (r < 0 && errno == EINTR);

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "io/internal.h"
+#include "io/network.h"
 #include "util/rounding.h"
 
 #define EXPIRIES_MAX 64u
@@ -28,7 +29,10 @@ static void submit(struct world *world, struct world_io *io)
 	struct reactor *reactor = (struct reactor *)world;
 
 	assert(io->member < reactor->member_max && reactor->members[io->member] != NULL);
-	reactor->backend->submit(reactor, io);
+	if (reactor->members[io->member]->network != NULL)
+		wires_submit(reactor, io);
+	else
+		reactor->backend->submit(reactor, io);
 }
 
 static void kick(struct world *world)
@@ -184,6 +188,20 @@ static int start_backend(
 	return backend_sync.start(reactor, fault);
 }
 
+static int wire_members(struct reactor *reactor, struct fault *fault)
+{
+	int r = 0;
+
+	for (unsigned i = 0; r == 0 && i < reactor->member_max; i++)
+		if (reactor->members[i] != NULL && reactor->members[i]->network != NULL) {
+			r = wires_add(reactor, i);
+			if (r < 0)
+				(void)fault_set(fault, r, "%s: cannot be used: %s",
+					reactor->members[i]->path, strerror(-r));
+		}
+	return r;
+}
+
 int reactor_new(const struct reactor_options *options, struct reactor **ret, struct fault *fault)
 {
 	struct reactor *reactor = calloc(1, sizeof(*reactor));
@@ -200,8 +218,11 @@ int reactor_new(const struct reactor_options *options, struct reactor **ret, str
 		(void)fault_set(fault, r, "no memory for the reactor's buffers");
 	else
 		r = start_backend(reactor, options, fault);
-	if (r < 0) {
+	if (r < 0)
 		reactor->backend = NULL;
+	else
+		r = wire_members(reactor, fault);
+	if (r < 0) {
 		reactor_free(reactor);
 		return r;
 	}
@@ -213,6 +234,7 @@ void reactor_free(struct reactor *reactor)
 {
 	if (reactor == NULL)
 		return;
+	wires_free(reactor);
 	if (reactor->backend != NULL)
 		reactor->backend->stop(reactor);
 	bounce_free(reactor->bounce);
@@ -244,7 +266,9 @@ int reactor_member_add(struct reactor *reactor, struct member *member, unsigned 
 		return -ENOSPC;
 	reactor->members[index] = member;
 	reactor->limits[index] = (struct member_limits){0};
-	if (reactor->backend->member_changed != NULL)
+	if (member->network != NULL)
+		r = wires_add(reactor, index);
+	else if (reactor->backend->member_changed != NULL)
 		r = reactor->backend->member_changed(reactor, index);
 	if (r < 0)
 		reactor->members[index] = NULL;
@@ -255,9 +279,14 @@ int reactor_member_add(struct reactor *reactor, struct member *member, unsigned 
 
 void reactor_member_remove(struct reactor *reactor, unsigned index)
 {
+	bool is_wired;
+
 	assert(index < reactor->member_max && reactor->members[index] != NULL);
+	is_wired = reactor->members[index]->network != NULL;
 	reactor->members[index] = NULL;
-	if (reactor->backend->member_changed != NULL) /* taking a file out cannot fail */
+	if (is_wired)
+		wires_remove(reactor, index);
+	else if (reactor->backend->member_changed != NULL) /* taking a file out cannot fail */
 		(void)reactor->backend->member_changed(reactor, index);
 }
 

@@ -86,7 +86,7 @@ int reactor_wait(struct reactor *reactor, uint64_t wait_ns);
  */
 int reactor_run(struct reactor *reactor, bool wait, uint64_t wait_ns);
 
-/* Bytes that the reactor has allocated: fixed after reactor_new(). */
+/* Bytes that the reactor has allocated: after reactor_new() only network members change it. */
 size_t reactor_memory(const struct reactor *reactor);
 
 #endif

@@ -470,7 +470,7 @@ static int register_members(struct reactor *reactor, struct uring *uring)
 	if (fds == NULL)
 		return -ENOMEM;
 	for (unsigned i = 0; i < count; i++)
-		fds[i] = reactor->members[i] != NULL ? reactor->members[i]->fd : -1;
+		fds[i] = reactor_local_fd(reactor, i);
 	if (reactor->held_fd > 0) /* no request names it: it goes when the whole ring goes */
 		fds[count++] = reactor->held_fd;
 	if (count > 0)
@@ -482,7 +482,7 @@ static int register_members(struct reactor *reactor, struct uring *uring)
 static int uring_member_changed(struct reactor *reactor, unsigned index)
 {
 	struct uring *uring = reactor->data;
-	int fd = reactor->members[index] != NULL ? reactor->members[index]->fd : -1;
+	int fd = reactor_local_fd(reactor, index);
 	int r = io_uring_register_files_update(&uring->ring, index, &fd, 1);
 
 	return r < 0 ? r : 0;

@@ -123,12 +123,23 @@ static int add_glob(struct scan *scan, const char *pattern, struct fault *fault)
 	return r;
 }
 
+/* No number tells one URI from another; whoever takes the member sees whether it is another's. */
+static int add_network(struct scan *scan, const char *uri, struct fault *fault)
+{
+	const struct stat none = {.st_ino = scan->count + 1};
+	int r = add(scan, uri, &none);
+
+	return r < 0 ? fault_set(fault, r, "%s: out of memory", uri) : 0;
+}
+
 static int add_word(struct scan *scan, const char *word, struct fault *fault)
 {
 	struct stat st;
 
 	if (stat(word, &st) == 0)
 		return add_path(scan, word, &st, fault);
+	if (errno == ENOENT && member_is_network_word(word))
+		return add_network(scan, word, fault);
 	if (errno == ENOENT)
 		return add_glob(scan, word, fault);
 	return fault_set(fault, -errno, "%.200s: cannot look at it: %s", word, strerror(errno));

@@ -4,6 +4,7 @@
 
 /* Inside src/probe only. */
 
+#include "io/member.h"
 #include "md/super.h"
 #include "util/cleanup.h"
 
@@ -13,5 +14,8 @@
  */
 bool probe_super_is_here(const struct md_super_blocks *blocks, enum md_version version,
 	uint64_t device_sectors, struct md_super *scratch);
+
+/* A descriptor for libblkid, of a copy of both ends of a network member; negative errno. */
+int probe_copy_ends(const struct member *member);
 
 #endif

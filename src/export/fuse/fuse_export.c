@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -277,8 +276,8 @@ static void release_members(const struct reactor *reactor)
 	struct member *const *members = reactor_members(reactor);
 
 	for (unsigned i = 0; i < reactor_member_max(reactor); i++)
-		if (members[i] != NULL && !members[i]->is_block)
-			(void)flock(members[i]->fd, LOCK_UN); /* goes with us at the latest */
+		if (members[i] != NULL)
+			member_release(members[i]); /* goes with us at the latest */
 }
 
 static void tear_down(struct serving *serving)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <syslog.h>
 
 #include "engine/engine.h"
 #include "export/nbd/nbd_array.h"
@@ -19,6 +20,7 @@ struct handover_head {
 	struct md_assembly_options assemble; /* where there is no assembly */
 	int control_fd, io_fd, changes_fd;
 	bool redundant;
+	bool again;
 };
 
 static int put(int fd, const void *buffer, size_t length)
@@ -118,6 +120,7 @@ static int put_all(int fd, const struct handover *handover, int fd_min)
 		.io_fd = handover->io_fd,
 		.changes_fd = handover->changes_fd,
 		.redundant = redundant && start->options->persistent,
+		.again = handover->again,
 	};
 	unsigned i;
 	int r;
@@ -155,7 +158,27 @@ int handover_write(const struct handover *handover, int fd_min, struct fault *fa
 	return kept;
 }
 
-static int get_member(int fd, struct nbd_array *array)
+/*
+ * A network member that does not answer when nbdkit starts again: the superblocks decide whether
+ * the array can do without it. At the first start the user is told, and decides.
+ */
+static int adopt(struct nbd_array *array, bool again, struct fault *fault)
+{
+	struct nbd_member *last = &array->members[array->member_count - 1];
+	int r = member_adopt(last->member, fault);
+
+	if (r == 0 || !again || !array->redundant)
+		return r;
+	syslog(LOG_DAEMON | LOG_WARNING, "strake: array started again without a member: %s",
+		fault->text);
+	member_close(last->member);
+	free(last->path);
+	array->member_count--;
+	fault->error = 0;
+	return 0;
+}
+
+static int get_member(int fd, struct nbd_array *array, bool again, struct fault *fault)
 {
 	struct member *member;
 	uint32_t path_bytes;
@@ -181,7 +204,7 @@ static int get_member(int fd, struct nbd_array *array)
 	}
 	array->members[array->member_count - 1].member = member;
 	(void)fcntl(member->fd, F_SETFD, FD_CLOEXEC); /* nothing is executed from here on */
-	return 0;
+	return adopt(array, again, fault);
 }
 
 static int get_assembly(int fd, bool has_super, struct nbd_array *array)
@@ -204,7 +227,7 @@ static int get_assembly(int fd, bool has_super, struct nbd_array *array)
 	return r;
 }
 
-static int get_array(int fd, struct nbd_array *array)
+static int get_array(int fd, struct nbd_array *array, struct fault *fault)
 {
 	struct handover_head head;
 	uint32_t i;
@@ -235,13 +258,16 @@ static int get_array(int fd, struct nbd_array *array)
 	array->ring_io = head.ring_io;
 	array->was_broken = head.broken;
 	for (i = 0; r == 0 && i < head.member_count; i++)
-		r = get_member(fd, array);
+		r = get_member(fd, array, head.again, fault);
 	return r;
 }
 
 int handover_read(int fd, struct nbd_array *array, struct fault *fault)
 {
-	int r = get_array(fd, array);
+	int r;
+
+	fault->error = 0;
+	r = get_array(fd, array, fault);
 
 	close(fd);
 	if (r == -EBADMSG)
@@ -249,8 +275,8 @@ int handover_read(int fd, struct nbd_array *array, struct fault *fault)
 			"the nbdkit plugin is not of the same version as strake "
 			"(%s); install both from one build",
 			STRAKE_VERSION);
-	if (r < 0)
+	if (r < 0 && fault->error == 0)
 		return fault_set(
 			fault, r, "cannot take the array over from strake: %s", strerror(-r));
-	return 0;
+	return r;
 }

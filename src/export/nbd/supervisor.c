@@ -146,11 +146,19 @@ static _Noreturn void be_nbdkit(
 
 /* The parent's side. */
 
+/* Network members: nbdkit has its own connections, and a server may take one client only. */
+static void disconnect_members(const struct export_start *start)
+{
+	for (unsigned i = 0; i < start->member_count; i++)
+		member_disconnect(start->members[i]);
+}
+
 static int start_nbdkit(struct supervisor *supervisor, bool again)
 {
 	pid_t parent = getpid();
 	int words[2], io[2];
 
+	disconnect_members(supervisor->what->start);
 	if (pipe2(words, O_CLOEXEC) < 0)
 		return -errno;
 	if (pipe2(io, O_CLOEXEC) < 0) {
@@ -252,6 +260,7 @@ static void let_go(void *owner, bool joined, const char *path)
 			continue;
 		close(member->fd);
 		member->fd = -1;
+		member_disconnect(member);
 	}
 }
 
