@@ -3,17 +3,11 @@
 
 #include "cli/run.h"
 #include "cli/say.h"
-
 #include "control/memory.h"
 
 /* Facts that could not be printed ("strake detail md0 > /dev/full") are a failure. */
 static int close_output(int code)
 {
-	if (memory_was_short() && code == CLI_OK) {
-		(void)fflush(stdout); /* whatever it is, it is not all */
-		say("out of memory: what was printed may not be complete");
-		return CLI_FAILED;
-	}
 	if (fflush(stdout) == 0 && ferror(stdout) == 0)
 		return code;
 	say("standard output: cannot write: what was printed is not complete");

@@ -11,6 +11,7 @@
 #include "cli/say.h"
 #include "cli/show/show.h"
 #include "cli/table.h"
+#include "control/memory.h"
 #include "util/cleanup.h"
 
 static struct show_options show_options_of(const struct cli_options *options)
@@ -42,6 +43,16 @@ static int no_words(const struct cli_options *options, const char *what)
 	return CLI_USAGE;
 }
 
+/* Facts that lack a part are a failure; what else needed memory has told of it itself. */
+static int if_whole(int code)
+{
+	if (!memory_was_short() || code != CLI_OK)
+		return code;
+	(void)fflush(stdout); /* whatever it is, it is not all */
+	say("out of memory: what was printed may not be complete; try again");
+	return CLI_FAILED;
+}
+
 static int run_examine(const struct cli_options *options)
 {
 	struct show_options show = show_options_of(options);
@@ -49,10 +60,10 @@ static int run_examine(const struct cli_options *options)
 	if (no_words(options, "devices") != 0)
 		return CLI_USAGE;
 	if (options->bitmap_form)
-		return show_bitmap(options->words, options->word_count, &show);
+		return if_whole(show_bitmap(options->words, options->word_count, &show));
 	if (options->badblocks_form)
-		return show_badblocks(options->words, options->word_count, &show);
-	return show_examine(options->words, options->word_count, &show);
+		return if_whole(show_badblocks(options->words, options->word_count, &show));
+	return if_whole(show_examine(options->words, options->word_count, &show));
 }
 
 static int run_detail(const struct cli_options *options)
@@ -61,7 +72,7 @@ static int run_detail(const struct cli_options *options)
 
 	if (no_words(options, "arrays") != 0)
 		return CLI_USAGE;
-	return show_detail(options->words, options->word_count, &show);
+	return if_whole(show_detail(options->words, options->word_count, &show));
 }
 
 static int run_query(const struct cli_options *options)
@@ -70,7 +81,7 @@ static int run_query(const struct cli_options *options)
 
 	if (no_words(options, "devices") != 0)
 		return CLI_USAGE;
-	return show_query(options->words, options->word_count, &show);
+	return if_whole(show_query(options->words, options->word_count, &show));
 }
 
 static int run_status(const struct cli_options *options)
@@ -78,7 +89,7 @@ static int run_status(const struct cli_options *options)
 	struct show_options show = show_options_of(options);
 
 	show.form = options->json ? SHOW_JSON : SHOW_TEXT;
-	return show_status(options->words, options->word_count, &show);
+	return if_whole(show_status(options->words, options->word_count, &show));
 }
 
 static int run_stop(const struct cli_options *options)
