@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
 /*
- * Preloaded into the program: makes the Nth of its allocations, or the Nth of its calls that do I/O,
- * fail, once or from then on. What to do stands in a file, $FAILAT, that is shared by the process,
- * by what it forks, and by the test (failat.sh), which may change it at any time:
+ * Preloaded into the program: makes the Nth of its allocations, or the Nth of its calls that do
+ * I/O, fail, once or from then on. What to do stands in a file, $FAILAT, that is shared by the
+ * process, by what it forks, and by the test (failat.sh), which may change it at any time:
  *
  *   bytes 0–7   calls until one fails, little-endian; 0: none does
  *   byte 8      what is counted: 1 allocations, 2 I/O
@@ -11,6 +11,9 @@
  *   byte 10     set to 1 when one has failed
  *   bytes 12–15 only while the process of this number lives (0: always; -1: the next that starts):
  *               a command's own background process is looked at as long as the command waits for it
+ *
+ * Apart from that, and with --io=sync, $FAILAT_UNREADABLE has sectors that cannot be read and that
+ * no write mends: "PATH BYTE LENGTH" in each line, of a file that is opened later too.
  *
  * What failed, and where, is appended to $FAILAT.log. Calls go to the kernel by syscall(), so that
  * nothing here needs dlsym(), which allocates.
@@ -68,7 +71,8 @@ __attribute__((constructor)) static void begin(void)
 		abort();
 	close(fd);
 	(void)snprintf(name, sizeof(name), "%s.log", path);
-	fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	fd = (int)syscall(
+		SYS_openat, AT_FDCWD, name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	/* Out of the way of the descriptors that the program itself gets. */
 	log_fd = fcntl(fd, F_DUPFD_CLOEXEC, 900);
 	close(fd);
@@ -161,10 +165,37 @@ EXPORT int posix_memalign(void **ret, size_t alignment, size_t size)
 	return 0;
 }
 
+/* Does a line of $FAILAT_UNREADABLE name bytes of [@at, @at + @size) of @fd? */
+static bool is_unreadable(int fd, off64_t at, size_t size)
+{
+	const char *line = getenv("FAILAT_UNREADABLE");
+	char link[32], path[PATH_MAX], name[PATH_MAX];
+	long long first, length;
+	ssize_t n;
+
+	if (line == NULL)
+		return false;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	for (; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (sscanf(line, "%4095s %lld %lld", name, &first, &length) == 3 &&
+			strcmp(name, path) == 0 && at < first + length &&
+			first < at + (off64_t)size) {
+			errno = EIO;
+			return true;
+		}
+	}
+	return false;
+}
+
 #define IO(name, call) (fails(COUNTS_IO, name) ? -1 : (call))
 
 EXPORT ssize_t pread64(int fd, void *buffer, size_t size, off64_t at)
 {
+	if (is_unreadable(fd, at, size))
+		return -1;
 	return IO("pread", syscall(SYS_pread64, fd, buffer, size, at));
 }
 
@@ -175,6 +206,12 @@ EXPORT ssize_t pwrite64(int fd, const void *buffer, size_t size, off64_t at)
 
 EXPORT ssize_t preadv64v2(int fd, const struct iovec *iov, int count, off64_t at, int flags)
 {
+	size_t size = 0;
+
+	for (int i = 0; i < count; i++)
+		size += iov[i].iov_len;
+	if (is_unreadable(fd, at, size))
+		return -1;
 	return IO("preadv2", syscall(SYS_preadv2, fd, iov, count, at, 0, flags));
 }
 

@@ -108,6 +108,29 @@ static void show_end(const struct shown *shown, const struct managed *managed)
 		shown->action);
 }
 
+/* What could not be read when it was needed is recorded as bad, and the array is not what it was. */
+static int tell_bad_ranges(struct managed *managed)
+{
+	json_t *device, *status = NULL;
+	int found = 0;
+	size_t i;
+
+	if (managed_call(managed, "status", NULL, &status) < 0)
+		return 0; /* it has been stopped */
+	json_array_foreach(json_object_get(status, "devices"), i, device)
+	{
+		if (fact_number(device, "bad_ranges") == 0)
+			continue;
+		say("%s: %s: %" PRIu64 " ranges are recorded as bad, for want of a source or because "
+		    "the device cannot hold them; 'strake examine --examine-badblocks %s' lists them",
+			managed->word, fact_string(device, "path", ""),
+			fact_number(device, "bad_ranges"), fact_string(device, "path", ""));
+		found = 1;
+	}
+	json_decref(status);
+	return found;
+}
+
 /* The array may be stopped meanwhile: then there is nothing to wait for any more. */
 int managed_wait(struct managed *managed)
 {
@@ -136,7 +159,7 @@ int managed_wait(struct managed *managed)
 		idle_ms += LOOK_US / 1000;
 	}
 	show_end(&shown, managed);
-	return waited ? 0 : 1;
+	return waited ? tell_bad_ranges(managed) : 1;
 }
 
 int cli_wait(const struct cli_options *options)

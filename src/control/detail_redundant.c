@@ -117,7 +117,7 @@ static json_t *device_json(
 	char path[PATH_MAX];
 
 	return json_pack("{s:o, s:o, s:i, s:s, s:b, s:b, s:b, s:o, s:b, s:I, s:I, s:I, s:I, s:I, "
-			 "s:I, s:I, s:I, s:I, s:I, s:I}",
+			 "s:I, s:I, s:I, s:I, s:I, s:I, s:i}",
 		"path", detail_string(detail_path(member, path)), "slot",
 		optional(has_slot, device->slot), "number",
 		/* Where no superblock numbers the devices, mdadm does it by slot. */
@@ -131,7 +131,8 @@ static json_t *device_json(
 		"corrected_reads", (json_int_t)device->corrected_reads, "errors",
 		(json_int_t)device->errors, "reads", (json_int_t)device->reads, "writes",
 		(json_int_t)device->writes, "read_bytes", (json_int_t)device->read_bytes,
-		"written_bytes", (json_int_t)device->written_bytes);
+		"written_bytes", (json_int_t)device->written_bytes, "bad_ranges",
+		(int)device->bad_ranges);
 }
 
 json_t *detail_devices(const struct detail_facts *facts, const struct detail_counters *counters)

@@ -106,7 +106,6 @@ static int read_log(const struct md_super *super, const struct member *member,
 	uint64_t sector, sectors;
 	int r;
 
-	md_badblocks_init(super, ret);
 	r = md_badblocks_location(super, &sector, &sectors);
 	if (r < 0 || sectors * MD_SECTOR > sizeof(log))
 		return fault_set(fault, -EUCLEAN,
@@ -123,7 +122,9 @@ static int read_log(const struct md_super *super, const struct member *member,
 	return r;
 }
 
-/* What a log names must not be read; that the array is not started without it is the engine's rule.
+/*
+ * What a log names must not be read; that the array is not started without it is the engine's rule.
+ * Where the superblock says that there is nothing in it, the log is empty, and there to be filled.
  */
 static int read_logs(const struct md_assembly *assembly, struct member *const *members,
 	struct redundancy *ret, struct fault *fault)
@@ -131,17 +132,19 @@ static int read_logs(const struct md_assembly *assembly, struct member *const *m
 	unsigned count = assembly->device_count;
 	int r = 0;
 
+	ret->bad = calloc(count + 1, sizeof(*ret->bad));
+	if (ret->bad == NULL)
+		return fault_set(fault, -ENOMEM, "no memory for bad-block logs");
 	for (unsigned i = 0; i < count && r == 0; i++) {
 		const struct md_assembly_device *device = &assembly->devices[i];
 
-		if (!device->has_bad_blocks)
+		if (device->super == NULL)
 			continue;
-		if (ret->bad == NULL)
-			ret->bad = calloc(count, sizeof(*ret->bad));
-		if (ret->bad == NULL)
-			return fault_set(fault, -ENOMEM, "no memory for bad-block logs");
-		r = read_log(device->super, members[device->candidate], &ret->bad[i], fault);
+		md_badblocks_init(device->super, &ret->bad[i]);
 		ret->devices[i].bad = &ret->bad[i];
+		if (device->has_bad_blocks)
+			r = read_log(
+				device->super, members[device->candidate], &ret->bad[i], fault);
 	}
 	return r;
 }

@@ -24,6 +24,11 @@ bool badblocks_overlap(
 		       &d->bad, sector_of(engine, device, data_offset), length / MD_SECTOR, NULL);
 }
 
+unsigned badblocks_count(const struct engine *engine, unsigned device)
+{
+	return record_of(engine)->devices[device].bad.count;
+}
+
 int badblocks_add(struct engine *engine, unsigned device, uint64_t data_offset, uint64_t length)
 {
 	struct record *record = record_of(engine);

@@ -16,6 +16,9 @@
 bool badblocks_overlap(
 	const struct engine *engine, unsigned device, uint64_t data_offset, uint64_t length);
 
+/* How many ranges its log has. */
+unsigned badblocks_count(const struct engine *engine, unsigned device);
+
 /*
  * A range of @device could not be made right. 0: it is in the member's log, and a request that ends
  * now waits in work_end() until that is durable. -ENOSPC (the log is full), -EOPNOTSUPP (the member

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "engine/badblocks.h"
 #include "engine/devices.h"
 #include "engine/sync.h"
 #include "geometry/available.h"
@@ -323,6 +324,7 @@ void engine_device_status(
 		.data_offset_bytes = d->where.data_offset_bytes,
 		.data_bytes = d->where.data_bytes,
 		.corrected_reads = d->corrected_reads,
+		.bad_ranges = badblocks_count(engine, device),
 		.reads = d->counters.reads,
 		.writes = d->counters.writes,
 		.read_bytes = d->counters.read_bytes,

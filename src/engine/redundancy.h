@@ -99,6 +99,7 @@ struct engine_device_status {
 	uint64_t recovered_bytes;
 	uint64_t data_offset_bytes, data_bytes;
 	uint32_t corrected_reads;
+	unsigned bad_ranges; /* entries of its bad-block log: what it does not hold */
 	uint64_t reads, writes, read_bytes, written_bytes, errors;
 };
 

@@ -165,7 +165,7 @@ static uint64_t bad_start(const struct area *area, unsigned i)
 
 static uint64_t bad_length(const struct area *area, unsigned i)
 {
-	return ((area->bad[i] & 0x3ff) + 1) << area->super.bblog_shift;
+	return (area->bad[i] & 0x3ff) << area->super.bblog_shift;
 }
 
 static void bad_text(const struct area *area, FILE *out)

@@ -119,6 +119,23 @@ static void print_errors(const json_t *reply, FILE *out)
 	}
 }
 
+/* What members are known not to hold: a rebuild goes over what it cannot read. */
+static void print_bad_ranges(const json_t *reply, FILE *out)
+{
+	json_t *member;
+	size_t i;
+
+	json_array_foreach(json_object_get(reply, "members"), i, member)
+	{
+		if (fact_number(member, "bad_ranges") == 0)
+			continue;
+		fprintf(out, "        Bad Ranges : %" PRIu64 " on ",
+			fact_number(member, "bad_ranges"));
+		print_clean(out, fact_string(member, "path", ""));
+		fprintf(out, " (--examine-badblocks lists them)\n");
+	}
+}
+
 static void print_devices(const json_t *reply, FILE *out)
 {
 	struct running_sync sync = fact_sync(reply);
@@ -134,6 +151,7 @@ static void print_devices(const json_t *reply, FILE *out)
 	fprintf(out, "    Failed Devices : %" PRIu64 "\n", fact_number(reply, "failed_devices"));
 	fprintf(out, "     Spare Devices : %" PRIu64 "\n", fact_number(reply, "spare_devices"));
 	print_errors(reply, out);
+	print_bad_ranges(reply, out);
 	fprintf(out, "\n");
 }
 
