@@ -93,7 +93,8 @@ struct call {
 	bool connected;
 };
 
-/* Questions are answered at once by a process that can; what changes something may take its time. */
+/* Questions are answered at once by a process that can; what changes something may take its time.
+ */
 static void limit_wait(int fd, const json_t *request)
 {
 	const char *command = json_string_value(json_object_get(request, "command"));

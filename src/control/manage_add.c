@@ -28,7 +28,7 @@ struct adding {
 	struct member *member;
 	struct md_super *super; /* as found, later as planned */
 	struct md_badblocks bad;
-	bool former;            /* found, and of this array */
+	bool former; /* found, and of this array */
 	unsigned findings;
 	unsigned index; /* in the reactor */
 	int error;
@@ -75,8 +75,8 @@ static int check_array(struct adding *adding)
 }
 
 /*
- * The kernel's md gives an array the largest sectors of its members: at the next start there, a file
- * system that was made with smaller ones would not mount any more.
+ * The kernel's md gives an array the largest sectors of its members: at the next start there, a
+ * file system that was made with smaller ones would not mount any more.
  */
 static int check_sectors(const struct adding *adding)
 {
@@ -149,9 +149,9 @@ static int look(struct adding *adding)
 }
 
 /*
- * Whom of those in sync does its superblock report as gone? It was in use without that one: each may
- * have been written without the other, and the array's bitmap knows of one side only. Assembly goes
- * by the same rule (md/assembly_redundant.c). ENGINE_NONE: it knows them all.
+ * Whom of those in sync does its superblock report as gone? It was in use without that one: each
+ * may have been written without the other, and the array's bitmap knows of one side only. Assembly
+ * goes by the same rule (md/assembly_redundant.c). ENGINE_NONE: it knows them all.
  */
 static unsigned find_unknown(const struct adding *adding)
 {
@@ -220,11 +220,12 @@ static int read_log(struct adding *adding)
 		return 0;
 	if (md_badblocks_location(adding->super, &sector, &sectors) < 0 ||
 		sectors * MD_SECTOR > sizeof(log))
-		return fault_set(adding->fault, -EUCLEAN, "the place of its bad-block log is wrong");
+		return fault_set(
+			adding->fault, -EUCLEAN, "the place of its bad-block log is wrong");
 	r = member_read(adding->member, sector * MD_SECTOR, log, sectors * MD_SECTOR);
 	if (r < 0)
-		return fault_set(adding->fault, r, "its bad-block log cannot be read: %s",
-			strerror(-r));
+		return fault_set(
+			adding->fault, r, "its bad-block log cannot be read: %s", strerror(-r));
 	return md_badblocks_decode(adding->super, log, &adding->bad, adding->fault);
 }
 

@@ -279,7 +279,8 @@ static int check_size(struct assembling *a)
 		(void)fault_prefix(a->fault,
 			"%s: the array of level %s that its superblock describes: ", a->best->path,
 			md_level_name(s->level));
-		(void)fault_append(a->fault, "; compare it with the others ('strake examine FILE…')");
+		(void)fault_append(
+			a->fault, "; compare it with the others ('strake examine FILE…')");
 	}
 	return result;
 }
