@@ -108,7 +108,8 @@ static void show_end(const struct shown *shown, const struct managed *managed)
 		shown->action);
 }
 
-/* What could not be read when it was needed is recorded as bad, and the array is not what it was. */
+/* What could not be read when it was needed is recorded as bad, and the array is not what it was.
+ */
 static int tell_bad_ranges(struct managed *managed)
 {
 	json_t *device, *status = NULL;
@@ -121,8 +122,10 @@ static int tell_bad_ranges(struct managed *managed)
 	{
 		if (fact_number(device, "bad_ranges") == 0)
 			continue;
-		say("%s: %s: %" PRIu64 " ranges are recorded as bad, for want of a source or because "
-		    "the device cannot hold them; 'strake examine --examine-badblocks %s' lists them",
+		say("%s: %s: %" PRIu64
+		    " ranges are recorded as bad, for want of a source or because "
+		    "the device cannot hold them; 'strake examine --examine-badblocks %s' lists "
+		    "them",
 			managed->word, fact_string(device, "path", ""),
 			fact_number(device, "bad_ranges"), fact_string(device, "path", ""));
 		found = 1;

@@ -337,8 +337,7 @@ static json_t *devices_json(const struct manage *manage, const struct manage_fac
 		if (d->state == ENGINE_DEVICE_FREE)
 			continue;
 		(void)json_array_append_new(list,
-			json_pack("{s:o, s:i, s:o, s:s, s:b, s:I, s:i}",
-				"path",
+			json_pack("{s:o, s:i, s:o, s:s, s:b, s:I, s:i}", "path",
 				detail_string(manage_path(manage_member(manage, facts, i), path)),
 				"number", (int)d->dev_number, "slot",
 				optional(d->slot != ENGINE_NONE, d->slot), "state",
