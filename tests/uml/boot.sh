@@ -23,8 +23,9 @@ boot() {
 		mount -t tmpfs tmpfs /run
 		hostname oracle
 		modules=/usr/lib/uml/modules/\$(uname -r)
-		for m in md-mod linear raid0 loop; do
-			insmod "\$(find "\$modules" -name \$m.ko)" || echo "guest: no module \$m"
+		for m in md-mod linear raid0 "loop max_loop=80"; do
+			insmod "\$(find "\$modules" -name \${m%% *}.ko)" \${m#"\${m%% *}"} ||
+				echo "guest: no module \$m"
 		done
 		cd '$T'
 		# attach FILE...: as loop devices, whose names are left in \$loops
@@ -52,8 +53,16 @@ boot() {
 	chmod +x "$T/$1.init"
 	rm -f "$T/$1.done"
 	LD_PRELOAD=$UML_XSTATE timeout -k 5 "$2" linux.uml mem=512M root=/dev/root \
-		rootfstype=hostfs rootflags=/ rw uml_dir="$T/" init="$T/$1.init" \
+		rootfstype=hostfs rootflags=/ rw uml_dir="$T/" umid="guest-$1" init="$T/$1.init" \
 		con=null con0=fd:0,fd:1 quiet </dev/null >"$T/$1.console" 2>&1
+}
+
+# pull_plug NAME: the guest ends at once, with all that its kernel has not written yet. `timeout` made
+# a process group for it and its helpers.
+pull_plug() {
+	plug_pid=$(cat "$T/guest-$1/pid") || return 1
+	plug_group=$(ps -o pgid= "$plug_pid" | tr -d ' ')
+	[ "$plug_group" != "$(ps -o pgid= $$ | tr -d ' ')" ] && kill -9 "-$plug_group"
 }
 
 booted() {

@@ -5,6 +5,7 @@
 # as may be missing, and checks that all copies and parity agree.
 . "${0%/*}/../lib.sh"
 . "$TESTS/uml/boot.sh"
+. "$TESTS/uml/compare.sh"
 
 requires_uml
 requires_fuse
@@ -174,11 +175,6 @@ wait
 booted reads
 
 # What md said of our arrays -----------------------------------------------------------------------
-
-no_complaint() {
-	grep -q md "$1" && ! grep -E 'md|raid' "$1" |
-		grep -iE 'kick|invalid|fail|error|unknown|cannot|warn|bad|please|refus|mismatch'
-}
 
 while read -r line; do
 	case_fields "$line"

@@ -40,7 +40,7 @@ cases_redundant() {
 # case_fields LINE: seed (the line's number) and all fields, and which members are left out.
 case_fields() {
 	set -- $1
-	seed=$1 name=$2 level=$3 metadata=$4 n=$5 chunk=$6 layout=$7 bitmap=$8
+	seed=$1 name=$2 level=$3 metadata=$4 n=$5 chunk=$6 layout=$7 bitmap=$8 kind=${9:-}
 	drop=$((seed % n))
 	drop2=$drop
 	[ "$level" != 6 ] || drop2=$(((seed + 1) % n))
@@ -64,4 +64,86 @@ case_files() {
 
 case_members() {
 	truncate -s 5M $(case_files "$1")
+}
+
+# Arrays that one side leaves in the middle of something and the other takes over: the same lines,
+# with what it is in the middle of behind them: recovery, resync or replace.
+# handover LEVEL MEMBERS CHUNK LAYOUT METADATA BITMAP KIND...
+handover() {
+	front="$1 $5 $2 $3 $4 $6"
+	name="raid$1-$5-$2-c$3-${4#-}-$6"
+	shift 6
+	for kind; do echo "$name-$kind $front $kind"; done
+}
+
+# Each version with each level.
+cases_handover() {
+	handover 1 2 0 - 1.2 none recovery resync replace
+	handover 1 3 0 - 1.0 internal recovery resync
+	handover 1 2 0 - 1.1 none recovery resync
+	handover 1 2 0 - 0.90 none recovery resync
+	handover 10 4 64 n2 1.2 none recovery resync replace
+	handover 10 3 16 f2 1.0 none recovery resync
+	handover 10 5 4 o2 1.1 internal recovery resync
+	handover 10 3 16 n2 0.90 none recovery resync
+	handover 4 3 16 - 1.2 none recovery resync replace
+	handover 4 4 8 - 1.0 internal recovery resync
+	handover 4 3 64 - 1.1 none recovery resync
+	handover 4 3 16 - 0.90 none recovery resync
+	handover 5 3 64 ls 1.2 none recovery resync replace
+	handover 5 5 4 la 1.0 none recovery resync
+	handover 5 4 16 rs 1.1 internal recovery resync
+	handover 5 3 16 parity-first 0.90 none recovery resync
+	handover 6 4 16 ls 1.2 none recovery resync replace
+	handover 6 5 8 ddf-N-continue 1.0 internal recovery resync
+	handover 6 5 64 left-symmetric-6 1.1 none recovery resync
+	handover 6 4 16 ra 0.90 none recovery resync
+}
+
+# Every layout, with two versions of metadata, in the middle of everything.
+cases_handover_long() {
+	cases_handover
+	for metadata in 1.2 0.90; do
+		kinds="recovery resync"
+		[ $metadata = 0.90 ] || kinds="recovery resync replace"
+		for layout in n2 n3 f2 f3 o2 o3; do
+			for n in 3 4 5; do handover 10 $n 16 $layout $metadata none $kinds; done
+		done
+		for layout in la ra ls rs parity-first parity-last; do
+			handover 5 4 16 $layout $metadata none $kinds
+			handover 6 5 16 $layout $metadata none $kinds
+		done
+		for layout in ddf-zero-restart ddf-N-restart ddf-N-continue left-asymmetric-6 \
+			right-asymmetric-6 left-symmetric-6 right-symmetric-6 parity-first-6; do
+			handover 6 5 16 $layout $metadata none $kinds
+		done
+	done
+}
+
+# Arrays that are written when everything stops: whole, degraded or rebuilding (dirty parity without
+# all members is refused by md).
+cases_crash() {
+	handover 1 2 0 - 1.2 none whole degraded rebuilding
+	handover 1 3 0 - 1.0 internal whole degraded rebuilding
+	handover 10 4 16 n2 1.2 internal whole degraded rebuilding
+	handover 10 3 64 f2 1.1 none whole
+	handover 10 5 4 o2 0.90 none whole
+	handover 4 3 16 - 1.2 internal whole
+	handover 5 3 16 ls 1.2 internal whole
+	handover 5 4 64 la 0.90 none whole
+	handover 6 4 16 ls 1.1 internal whole
+	handover 6 5 4 ddf-N-continue 1.2 none whole
+}
+
+cases_crash_long() {
+	cases_crash
+	for layout in n2 n3 f2 f3 o2 o3; do handover 10 5 16 $layout 1.2 internal whole degraded; done
+	for layout in la ra ls rs parity-first parity-last; do
+		handover 5 4 16 $layout 1.2 none whole
+		handover 6 5 16 $layout 1.2 internal whole
+	done
+	for layout in ddf-zero-restart ddf-N-restart ddf-N-continue left-asymmetric-6 \
+		right-asymmetric-6 left-symmetric-6 right-symmetric-6 parity-first-6; do
+		handover 6 5 16 $layout 1.2 none whole
+	done
 }
