@@ -1,6 +1,6 @@
 # A thin face on meson: all rules live in meson.build.
 BUILD ?= build
-.PHONY: all check demo bench fuzz sim sim-long mutations install clean
+.PHONY: all check demo bench fuzz sim sim-long uml-long mutations install clean
 RUNS ?= 100000
 JOBS ?= $(shell nproc)
 
@@ -28,6 +28,10 @@ sim: all
 
 sim-long: all
 	$(BUILD)/strake sim --runs $(RUNS) --jobs $(JOBS)
+
+# Every layout against the real md, in all states: half an hour and more.
+uml-long: all
+	UML_LONG=1 meson test -C $(BUILD) --suite uml --timeout-multiplier 10
 
 mutations:
 	tests/sim/mutations.py
