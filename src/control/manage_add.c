@@ -28,7 +28,8 @@ struct adding {
 	struct member *member;
 	struct md_super *super; /* as found, later as planned */
 	struct md_badblocks bad;
-	bool former; /* found, and of this array */
+	struct md_super_blocks *old; /* what stood on the member, before anything was written */
+	bool former;                 /* found, and of this array */
 	unsigned findings;
 	unsigned index; /* in the reactor */
 	int error;
@@ -41,6 +42,7 @@ static void adding_fini(struct adding *adding)
 	if (adding->member != NULL)
 		member_close(adding->member);
 	free(adding->super);
+	free(adding->old);
 }
 
 static int check_array(struct adding *adding)
@@ -337,16 +339,51 @@ static int plan(struct adding *adding)
 		adding->super, adding->fault);
 }
 
+static int remember(struct adding *adding)
+{
+	adding->old = malloc(sizeof(*adding->old));
+	if (adding->old == NULL)
+		return fault_set(adding->fault, -ENOMEM, "%s: out of memory", adding->path);
+	return probe_read_blocks(adding->member, adding->old, adding->fault);
+}
+
+/* It did not become a member: then it shall be what it was. */
+static void put_back(struct adding *adding)
+{
+	int r = 0;
+
+	for (unsigned version = 0; r == 0 && version < MD_VERSIONS; version++)
+		if (adding->old->present[version])
+			r = member_write(adding->member, adding->old->sector[version] * MD_SECTOR,
+				adding->old->block[version], MD_SUPER_BYTES);
+	if (r == 0)
+		r = member_sync(adding->member);
+	if (r < 0)
+		(void)fault_append(adding->fault,
+			"\n%s: what stood there could not be put back: %s", adding->path,
+			strerror(-r));
+}
+
 /* Superblocks at other places must go: assembly would find two truths. */
 static int add(struct adding *adding)
 {
+	bool zero;
 	int r = look(adding);
 
+	zero = adding->findings > 0 && adding->manage->persistent;
 	if (r == 0)
 		r = plan(adding);
-	if (r == 0 && adding->findings > 0 && adding->manage->persistent)
+	if (r == 0 && zero)
+		r = remember(adding);
+	if (r < 0)
+		return r;
+	if (zero)
 		r = probe_zero_supers(adding->member, adding->fault);
-	return r < 0 ? r : join(adding, ENGINE_ADD);
+	if (r >= 0)
+		r = join(adding, ENGINE_ADD);
+	if (r < 0 && zero && adding->member != NULL)
+		put_back(adding);
+	return r;
 }
 
 /* 0 done; -EAGAIN it has to be added instead. */
