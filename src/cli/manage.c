@@ -244,7 +244,8 @@ static unsigned search_words(const json_t *status, char **words, unsigned max)
 	words[count++] = strdup("partitions");
 	json_array_foreach(json_object_get(status, "devices"), i, device)
 	{
-		char *folder = strdup(fact_string(device, "path", "/dev/x"));
+		const char *path = fact_string(device, "path", "/dev/x");
+		char *folder = strdup(strstr(path, "://") == NULL ? path : "/dev/x");
 
 		if (folder != NULL && strrchr(folder, '/') != NULL)
 			*strrchr(folder, '/') = '\0';

@@ -49,6 +49,7 @@ runs "status" status
 check "examine of the URI" examine_says "$uri" 'Device Role : Active device 1'
 check "examine of the socket" examine_says sock 'Device Role : Active device 1'
 
+check "query of the URI" sh -c "'$STRAKE' --query '$uri' | grep -q 'device active raid1'"
 truncate -s 48M d2
 refused "in use: the socket" 1 'in use by the running array md0' -- \
 	create md1 --level 0 --raid-devices 2 --force --export=fuse d2 sock
@@ -82,6 +83,7 @@ check "content from the network alone" "$PATTERN" verify "$file" 8
 runs "stop" stop md0
 check "nothing left" nothing_left md0
 runs "assemble with the socket" assemble md0 --export=fuse sock d0
+check "query of the socket" sh -c "'$STRAKE' --query sock | grep -q 'device active raid1'"
 check "content, assembled" "$PATTERN" verify "$file" 8
 runs "stop again" stop md0
 runs "assemble by a scan of words" assemble --scan --export=fuse "$uri" d0

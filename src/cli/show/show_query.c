@@ -28,7 +28,7 @@ void query_array(const char *word, const json_t *reply, FILE *out)
 }
 
 /* Is the same device or file a member of this running array? */
-static bool has_member(const json_t *reply, const struct stat *device)
+static bool has_member(const json_t *reply, const char *path, const struct stat *device)
 {
 	const json_t *members = json_object_get(reply, "members");
 	struct stat st;
@@ -37,6 +37,8 @@ static bool has_member(const json_t *reply, const struct stat *device)
 
 	json_array_foreach(members, i, member)
 	{
+		if (strcmp(fact_string(member, "path", ""), path) == 0)
+			return true;
 		if (stat(fact_string(member, "path", ""), &st) != 0)
 			continue;
 		if (S_ISBLK(device->st_mode) && S_ISBLK(st.st_mode) &&
@@ -53,15 +55,16 @@ static bool find_holder(const char *path, char node[PATH_MAX])
 {
 	struct fault fault = {0};
 	json_t *replies = NULL, *reply;
-	struct stat device;
+	struct stat device = {0};
 	bool is_found = false;
 	size_t i;
 
-	if (stat(path, &device) != 0 || running_all(&replies, &fault) < 0)
+	if ((stat(path, &device) != 0 && !member_is_network_word(path)) ||
+		running_all(&replies, &fault) < 0)
 		return false;
 	json_array_foreach(replies, i, reply)
 	{
-		if (!has_member(reply, &device))
+		if (!has_member(reply, path, &device))
 			continue;
 		snprintf(node, PATH_MAX, "%s",
 			fact_string(reply, "node", fact_string(reply, "name", "")));
@@ -98,7 +101,7 @@ static int query_path(const char *path, FILE *out)
 	struct stat st;
 	int r;
 
-	if (stat(path, &st) != 0 || super == NULL) {
+	if ((stat(path, &st) != 0 && !member_is_network_word(path)) || super == NULL) {
 		fprintf(stderr, "strake: cannot open %s: %s; check the name\n", path,
 			strerror(errno));
 		return 1;
