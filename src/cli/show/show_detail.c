@@ -31,9 +31,9 @@ int detail_health(const json_t *reply)
 	if (strcmp(fact_string(reply, "state", ""), "broken") == 0 ||
 		json_is_true(json_object_get(reply, "failed")))
 		return 2;
+	/* As mdadm: a faulty member whose slot another has taken is no reason. */
 	if (fact_is_redundant(reply))
-		return fact_number(reply, "degraded_devices") > 0 ||
-		       fact_number(reply, "failed_devices") > 0;
+		return fact_number(reply, "degraded_devices") > 0;
 	/* The others do not run with a member less. */
 	return is_short ? 2 : 0;
 }
