@@ -13,6 +13,7 @@ requires_uml() {
 # as its root file system: it sees this machine's files. What it finds out it writes into files.
 # Console: NAME.console. May run in the background; `booted NAME` then tells whether it got to its end.
 boot() {
+	[ -z "${UML_LONG:-}" ] || set -- "$1" $(($2 * 20))
 	cat >"$T/$1.init" <<-HEAD
 		#!/bin/sh
 		PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 TZ=UTC MDADM_NO_UDEV=1 T='$T' PATTERN='$PATTERN'

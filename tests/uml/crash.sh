@@ -172,7 +172,7 @@ cp -r cut cutcopy
 
 # md starts what strake left, while strake starts what md left below -------------------------------------
 
-boot starts "${UML_SECONDS:-400}" <<'GUEST' &
+boot starts 400 <<'GUEST' &
 . ./cases.sh
 . ./guest.sh
 

@@ -54,7 +54,7 @@ esac | awk '!seen[$1]++ { print NR, $0 }' >cases
 
 # md stops in the middle, while strake does below ---------------------------------------------------
 
-boot makes "${UML_SECONDS:-400}" <<'GUEST' &
+boot makes 400 <<'GUEST' &
 . ./cases.sh
 . ./guest.sh
 
@@ -194,7 +194,7 @@ booted makes
 
 # md goes on with strake's arrays, while strake goes on with md's below -------------------------------
 
-boot goes_on "${UML_SECONDS:-400}" <<'GUEST' &
+boot goes_on 400 <<'GUEST' &
 . ./cases.sh
 . ./guest.sh
 
@@ -214,7 +214,8 @@ md_goes_on() {
 	mdadm --assemble --run /dev/md0 $loops && says_ok assembled
 	$PATTERN verify /dev/md0 "$seed" 0 "$(end_bytes)" && says_ok middle
 	blockdev --getsize64 /dev/md0 >"results/$name.mdus.size"
-	{ cat $md/resync_start; tail $md/rd*/recovery_start; } >"results/$name.positions"
+	cat $md/resync_start $md/dev-*/recovery_start |
+		grep -v none >"results/$name.positions"
 	mdadm --readwrite /dev/md0
 	auto_readonly 0
 	settle
@@ -295,6 +296,7 @@ while read -r line; do
 		check "$name: content without one more" verify_cat --run $(kept_files md)
 	check "$name: strake goes on" under_strake
 	check "$name: it is whole for mdadm" whole $(last_files md)
+	[ -n "${STRAKE_TEST_KEEP:-}" ] || rm -f md/"$name".*
 done <cases
 
 wait
@@ -302,10 +304,16 @@ booted goes_on
 
 # How md went on ------------------------------------------------------------------------------------
 
-# md says when it does not start from the beginning. With a bitmap it goes over all and skips.
-md_resumed() {
-	[ "$bitmap-$kind" = internal-resync ] || [ "$metadata-$kind" = 0.90-recovery ] ||
-		grep -qE 'md: resuming (resync|recovery) of md0 from checkpoint' "$1"
+# Where md was before it went on is where strake stopped, in sectors. 0.90 has no place for that of a
+# recovery.
+md_goes_on_from_there() {
+	key=resync_offset_bytes
+	[ $kind = resync ] || key=$name.new:recovered_bytes
+	[ "$metadata-$kind" = 0.90-recovery ] || {
+		ours=$(facts "results/$name.us.json" $key)
+		echo "strake stopped at byte $ours"
+		[ "$ours" -gt 0 ] && [ "$(cat "results/$name.positions")" = $((ours / 512)) ]
+	}
 }
 
 all_in_sync() {
@@ -318,8 +326,8 @@ while read -r line; do
 		check "$name: md and strake's array: $verdict" [ -s "results/$name.$verdict" ] ||
 			explain "results/$name.mdus.log"
 	done
-	check "$name: md goes on from where strake was" md_resumed "results/$name.dmesg" ||
-		explain "results/$name.positions" "results/$name.dmesg"
+	check "$name: md goes on from where strake stopped" md_goes_on_from_there ||
+		explain "results/$name.positions"
 	check "$name: md does not complain" no_complaint "results/$name.dmesg"
 	check "$name: whole for md" all_in_sync "results/$name.mdus.detail"
 	check "$name: --detail --test" cmp "results/$name.test" "results/$name.ustest"

@@ -63,8 +63,8 @@ static struct range range_of(const struct job *job, uint64_t number)
 
 	if (draw(job, number, 1) % 3 == 0) /* small ones meet in a stripe */
 		count = 1 + count % 8;
-	return (struct range){job->first_sector + draw(job, number, 2) % (job->sectors - count),
-		count};
+	return (struct range){
+		job->first_sector + draw(job, number, 2) % (job->sectors - count), count};
 }
 
 /* The first word tells the write, from 1. */
@@ -134,8 +134,9 @@ static bool covers(struct range range, uint64_t sector)
 
 static int wrong(const struct job *job, uint64_t sector, uint64_t found, uint64_t wanted)
 {
-	fprintf(stderr, "load: %s: sector %" PRIu64 " (worker %u): write %" PRIu64
-			", flushed was %" PRIu64 "; damaged unless older\n",
+	fprintf(stderr,
+		"load: %s: sector %" PRIu64 " (worker %u): write %" PRIu64 ", flushed was %" PRIu64
+		"; damaged unless older\n",
 		job->path, sector, job->worker, found, wanted);
 	return 1;
 }
@@ -188,7 +189,8 @@ static int open_files(struct job *job, const char *log, bool running)
 	if (running && job->worker % 2 == 1)
 		flags |= O_DSYNC;
 	job->fd = open(job->path, flags | O_CLOEXEC);
-	job->log_fd = open(log, (running ? O_RDWR | O_CREAT | O_DSYNC : O_RDONLY) | O_CLOEXEC, 0644);
+	job->log_fd = open(
+		log, (running ? O_RDWR | O_CREAT | O_DSYNC : O_RDONLY) | O_CLOEXEC, 0644);
 	if (job->fd >= 0 && job->log_fd >= 0)
 		return 0;
 	fprintf(stderr, "load: %s: %s\n", job->fd < 0 ? job->path : log, strerror(errno));

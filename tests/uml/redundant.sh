@@ -16,22 +16,14 @@ cp "$TESTS/uml/redundant_cases.sh" cases.sh
 . ./cases.sh
 cases_redundant | awk '!seen[$1]++ { print NR, $0 }' >cases
 
-cat >modules.sh <<'EOM'
-for m in async_tx xor async_memcpy async_xor raid6_pq async_pq async_raid6_recov raid1 raid10 raid456; do
-	insmod "$(find "$modules" -name $m.ko)" 2>/dev/null || echo "guest: no module $m"
-done
-quiet_check() { # all copies and parity agree: check finds no mismatch
-	echo check >/sys/block/md0/md/sync_action
-	until [ "$(cat /sys/block/md0/md/sync_action)" = idle ]; do sleep 0.02; done
-	[ "$(cat /sys/block/md0/md/mismatch_cnt)" = 0 ]
-}
-EOM
+cp "$TESTS/uml/guest.sh" guest.sh
+echo "UML_LONG=${UML_LONG:-}" >>cases.sh
 
 # md makes and fills its arrays, while strake does below -------------------------------------------
 
 boot makes 400 <<'GUEST' &
 . ./cases.sh
-. ./modules.sh
+. ./guest.sh
 
 md_makes() {
 	case_members md
@@ -44,7 +36,9 @@ md_makes() {
 	cp $(case_files md) mddeg
 	attach $(case_files mddeg kept)
 	mdadm --assemble --run /dev/md0 $loops && $PATTERN write /dev/md0 $((seed + 1000))
-	detach
+	mdadm --stop /dev/md0
+	[ "$bitmap" = none ] || bitmaps >"results/$name.md.bits"
+	losetup -d $loops
 }
 
 while read -r line; do
@@ -80,7 +74,7 @@ booted makes
 
 boot reads 400 <<'GUEST' &
 . ./cases.sh
-. ./modules.sh
+. ./guest.sh
 
 # md_verifies DIR SEED OPTION...: what stands in $loops
 md_verifies() {
@@ -93,9 +87,15 @@ md_verifies() {
 }
 
 md_reads() {
-	attach $(case_files us kept)
-	md_verifies without "$seed" --run --readonly
-	detach
+	sets=$drop,$drop2
+	[ -z "${UML_LONG:-}" ] || sets=$(case_sets survive)
+	for set in $sets; do
+		rm -f "results/$name.without"
+		attach $(case_without us "$set")
+		md_verifies without "$seed" --run --readonly
+		detach
+		[ -s "results/$name.without" ] || { echo "without $set" && break; }
+	done
 	attach $(case_files usdeg kept)
 	md_verifies degraded $((seed + 1000)) --run
 	detach
@@ -144,6 +144,23 @@ verify_cat() { # verify_cat SEED ARGUMENT...
 	"$STRAKE" cat "$@" </dev/null | "$PATTERN" verify - "$cat_seed" 0 "$(cat "results/$name.md.size")"
 }
 
+every_set() {
+	for set in $(case_sets survive); do
+		verify_cat "$seed" --run $(case_without md "$set") || { echo "without $set" && return 1; }
+	done
+}
+
+# Not a byte, and an error.
+no_set() {
+	for set in $(case_sets fail); do
+		left=$(case_without md "$set")
+		[ -n "$left" ] || continue
+		if "$STRAKE" cat --run $left >cat.out 2>cat.err </dev/null || [ -s cat.out ]; then
+			echo "without $set" && return 1
+		fi
+	done
+}
+
 # The size is md's; check finds nothing; detail says what mdadm says.
 under_strake() {
 	"$STRAKE" assemble md0 --export=fuse $(case_files md) </dev/null || return 1
@@ -163,7 +180,12 @@ while read -r line; do
 	fi
 	check "$name: examine's text" same_examine
 	check "$name: content" verify_cat "$seed" $(case_files md)
-	check "$name: content without members" verify_cat "$seed" --run $(case_files md kept)
+	check "$name: content without each set of members that may be missing" every_set
+	check "$name: nothing where too many are missing" no_set
+	[ "$bitmap" = none ] || {
+		our_bitmaps $(case_files mddeg kept) >bits.us
+		check "$name: the bitmaps' texts" same_bitmaps "results/$name.md.bits" bits.us
+	}
 	check "$name: content that md wrote degraded" verify_cat $((seed + 1000)) \
 		--run $(case_files mddeg kept)
 	check "$name: no mismatch in what md wrote" under_strake

@@ -62,6 +62,45 @@ case_files() {
 	done
 }
 
+# case_sets survive|fail: sets of one or two members (I or I,J), one per line, that the level can miss
+# or cannot. A chunk of RAID 10 is lost with the last of its copies: near copies lie on members that
+# follow each other from k times its number on, far and offset ones from its number on.
+case_sets() {
+	awk -v want="$1" -v level="$level" -v n="$n" -v layout="$layout" '
+		function loses(chunk, a, b,   copy, at) {
+			for (copy = 0; copy < copies; copy++) {
+				at = ((near ? chunk * copies : chunk) + copy) % n
+				if (at != a && at != b)
+					return 0
+			}
+			return 1
+		}
+		function survives(a, b,   count, chunk) {
+			count = a == b ? 1 : 2
+			if (level == 1)
+				return count < n
+			if (level != 10)
+				return count <= (level == 6 ? 2 : 1)
+			for (chunk = 0; chunk < n; chunk++)
+				if (loses(chunk, a, b))
+					return 0
+			return 1
+		}
+		BEGIN {
+			near = layout ~ /^n/
+			copies = substr(layout, 2) + 0
+			for (a = 0; a < n; a++)
+				for (b = a; b < n; b++)
+					if (survives(a, b) == (want == "survive"))
+						print a (a == b ? "" : "," b)
+		}'
+}
+
+# case_without DIR SET: all members but those
+case_without() {
+	case_files "$1" | grep -vE "\.($(echo "$2" | tr , '|'))\$"
+}
+
 case_members() {
 	truncate -s 5M $(case_files "$1")
 }
