@@ -27,13 +27,8 @@ rc=0
 
 # Processes whose environment names this test's runtime directory: the daemons it started.
 our_daemons() {
-	for environ in /proc/[0-9]*/environ; do
-		pid=${environ#/proc/}
-		pid=${pid%/environ}
-		[ "$pid" != $$ ] || continue
-		grep -qzxF "STRAKE_RUNTIME_DIR=$STRAKE_RUNTIME_DIR" "$environ" 2>/dev/null &&
-			echo "$pid"
-	done
+	env -u STRAKE_RUNTIME_DIR grep -lzxF "STRAKE_RUNTIME_DIR=$STRAKE_RUNTIME_DIR" \
+		/proc/[0-9]*/environ 2>/dev/null | sed 's,/proc/,,; s,/.*,,' | grep -vx $$
 }
 
 our_mounts() {
