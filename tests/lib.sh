@@ -27,8 +27,13 @@ rc=0
 
 # Processes whose environment names this test's runtime directory: the daemons it started.
 our_daemons() {
-	env -u STRAKE_RUNTIME_DIR grep -lzxF "STRAKE_RUNTIME_DIR=$STRAKE_RUNTIME_DIR" \
-		/proc/[0-9]*/environ 2>/dev/null | sed 's,/proc/,,; s,/.*,,' | grep -vx $$
+	# No other program may run beside the search: it would have that environment too.
+	for environ in $(env -u STRAKE_RUNTIME_DIR grep -lzxF \
+		"STRAKE_RUNTIME_DIR=$STRAKE_RUNTIME_DIR" /proc/[0-9]*/environ 2>/dev/null); do
+		pid=${environ#/proc/}
+		pid=${pid%/environ}
+		[ "$pid" = $$ ] || echo "$pid"
+	done
 }
 
 our_mounts() {
